@@ -1,0 +1,36 @@
+# `make test` needs python3 (3.11 or newer) and nothing else: it makes its own environment.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: test lint types unit bench figures clean
+
+test: lint types unit
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+unit: .venv/installed
+	$(BIN)/pytest
+
+# Timed, so never part of the tests: each prints ratios that were measured in one run.
+bench: .venv/installed
+	$(BIN)/python -m benchmarks.stages
+
+# The drawings in docs/, made by the project itself.
+figures: .venv/installed
+	$(BIN)/python docs/figures.py
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "msdnet needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[train]' --group dev
+	touch $@
+
+clean:
+	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,36 @@
+"""What a result was measured on: hardware, versions and commit, for every file under results/."""
+
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+import msdnet
+
+
+def describe() -> dict[str, str | int]:
+    return {
+        "hardware": torch.cuda.get_device_name() if torch.cuda.is_available() else _processor(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "msdnet": msdnet.__version__,
+        "commit": _commit(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _commit() -> str:
+    """The commit that was measured, with a + if files differ from it."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    changed = subprocess.run(["git", "status", "--porcelain", "src"], capture_output=True, text=True, check=False)
+    return (commit.stdout.strip() or "unknown") + ("+" if changed.stdout.strip() else "")

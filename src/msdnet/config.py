@@ -1,0 +1,205 @@
+"""What a network is: a frozen description, checked where it is made, and its JSON form.
+
+Knows nothing of tensors, data sets or trained weights, and needs nothing but the standard library.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from msdnet.naming import did_you_mean
+
+__all__ = ["NetworkConfig", "even", "growing"]
+
+Reduction = Literal["blocks", "tail", "none"]
+Stem = Literal["cifar", "imagenet"]
+
+# Halvings of the image before the finest scale: none, or the stem's stride and its pool's.
+_STEM_HALVINGS: Mapping[Stem, int] = {"cifar": 0, "imagenet": 2}
+# A map of 3 pixels is the least that both strided convolutions of a head still shrink: 3 -> 2 -> 1.
+_LEAST_COARSEST_SIDE = 3
+
+
+def even(base: int, step: int, n: int) -> tuple[int, ...]:
+    """Exits at layers base, base + step, ...: n of them, as the paper's anytime networks have.
+
+    >>> even(4, 2, 5)
+    (4, 6, 8, 10, 12)
+    """
+    _check_whole("base", base)
+    _check_whole("step", step)
+    _check_whole("n", n)
+    return tuple(base + step * i for i in range(n))
+
+
+def growing(n: int) -> tuple[int, ...]:
+    """Exits at layers 1, 1 + 2, 1 + 2 + 3, ...: n of them, as the paper's budgeted-batch networks have.
+
+    >>> growing(5)
+    (1, 3, 6, 10, 15)
+    """
+    _check_whole("n", n)
+    return tuple(k * (k + 1) // 2 for k in range(1, n + 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkConfig:
+    """An MSDNet. The defaults are the paper's for CIFAR; scale 1 is the finest, scale S the coarsest.
+
+    >>> NetworkConfig(exits=even(4, 2, 7)).depth
+    16
+    """
+
+    exits: tuple[int, ...]
+    """Layers that carry a classifier, increasing; the seed layer is not counted. See `even` and `growing`."""
+
+    layers: int | None = None
+    """Layers that the reduction is laid out over. By default the last exit's; none after that is built."""
+
+    classes: int = 100
+    """Width of every classifier's output."""
+
+    input_channels: int = 3
+    """Channels of an image: 1 for grey, 3 for colour."""
+
+    scales: int = 3
+    """Number of scales S, each half as fine as the one before."""
+
+    seed_channels: int = 16
+    """Channels that the seed layer makes at the finest scale."""
+
+    growth: int = 6
+    """Channels that every further layer adds at the finest scale."""
+
+    channel_factors: tuple[int, ...] = (1, 2, 4)
+    """By how much each scale is wider than `seed_channels` and `growth` say."""
+
+    bottleneck_factors: tuple[int, ...] = (1, 2, 4)
+    """Width of a unit's 1x1 convolution over that of its output, for the scale that the unit reads."""
+
+    stem: Stem = "cifar"
+    """How the finest scale is seeded: a 3x3 convolution, or a 7x7 with stride 2 and a 3x3 max-pool with stride 2."""
+
+    head_width: int | Literal["input"] = 128
+    """Channels of a head's two convolutions, or "input" for as many as the head reads."""
+
+    reduction: Reduction = "blocks"
+    """How fine scales are given up: one after each of S blocks, over the last S - 1 layers ("tail"), or never."""
+
+    transition_ratio: float = 0.5
+    """Share of the channels that a transition keeps."""
+
+    dense: bool = True
+    """Whether a layer reads everything made before it at its scales, or only what the layer before made."""
+
+    multi_scale: bool = True
+    """Whether all scales are kept side by side, or one at a time with a strided step between blocks."""
+
+    intermediate_classifiers: bool = True
+    """Whether every exit is built, or the last one alone."""
+
+    def __post_init__(self) -> None:
+        for name in ("exits", "channel_factors", "bottleneck_factors"):
+            object.__setattr__(self, name, _tuple_of_whole(name, getattr(self, name)))
+        for name in ("classes", "input_channels", "scales", "seed_channels", "growth"):
+            _check_whole(name, getattr(self, name))
+        for name in ("dense", "multi_scale", "intermediate_classifiers"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        _check_choice("stem", self.stem, get_args(Stem))
+        _check_choice("reduction", self.reduction, get_args(Reduction))
+        self._check_exits()
+        self._check_widths()
+
+    def _check_exits(self) -> None:
+        if not self.exits:
+            raise ValueError("exits must name at least one layer, got none")
+        if any(later <= earlier for earlier, later in zip(self.exits, self.exits[1:], strict=False)):
+            raise ValueError(f"exits must increase from one to the next, got {self.exits}")
+        if self.layers is None:
+            return
+        _check_whole("layers", self.layers)
+        if self.exits[-1] > self.layers:
+            raise ValueError(f"exits must not lie beyond the last layer, {self.layers}; got {self.exits}")
+
+    def _check_widths(self) -> None:
+        for name in ("channel_factors", "bottleneck_factors"):
+            if len(getattr(self, name)) != self.scales:
+                raise ValueError(
+                    f"{name} must have one entry for each of {self.scales} scales, got {getattr(self, name)}"
+                )
+        if self.head_width != "input":
+            _check_whole("head_width", self.head_width, or_else=' or "input"')
+        ratio = self.transition_ratio
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float):
+            raise TypeError(f"transition_ratio must be a number above 0 and at most 1, got {ratio!r}")
+        if not 0 < ratio <= 1:
+            raise ValueError(f"transition_ratio must be above 0 and at most 1, got {ratio!r}")
+        if not self.multi_scale and self.reduction != "blocks":
+            raise ValueError(f'reduction must be "blocks" when multi_scale is off, got {self.reduction!r}')
+        for scale, factor in enumerate(self.channel_factors[1:], start=2):
+            if self.multi_scale and self.growth * factor % 2:
+                raise ValueError(
+                    f"growth must be even at every scale but the finest, since half of it comes from the finer one; "
+                    f"got growth {self.growth} x channel_factors {factor} = {self.growth * factor} at scale {scale}"
+                )
+
+    @property
+    def depth(self) -> int:
+        """The number of layers L."""
+        return self.exits[-1] if self.layers is None else self.layers
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        """Layers whose classifiers are built."""
+        return self.exits if self.intermediate_classifiers else self.exits[-1:]
+
+    @property
+    def smallest_side(self) -> int:
+        """The least height and width of an image: below it the coarsest map is too small for a head."""
+        halvings = _STEM_HALVINGS[self.stem] + self.scales - 1
+        return ((_LEAST_COARSEST_SIDE - 1) << halvings) + 1
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> "NetworkConfig":
+        """The config that `to_json` wrote; what is missing takes its default, what is unknown is refused."""
+        values: Any = json.loads(text)
+        if not isinstance(values, dict):
+            raise TypeError(f"a network config must be a JSON object, got {type(values).__name__}")
+        return cls.from_dict(values)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "NetworkConfig":
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ValueError(f"a network config has no field {name!r}; {did_you_mean(name, known)}")
+        if "exits" not in values:
+            raise ValueError("a network config must have the field 'exits'")
+        return cls(**values)
+
+
+def _check_whole(name: str, value: object, or_else: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number{or_else}, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def _check_choice(name: str, value: object, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}; got {value!r}")
+
+
+def _tuple_of_whole(name: str, values: object) -> tuple[int, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of whole numbers, got {values!r}")
+    entries = tuple(values)
+    for entry in entries:
+        _check_whole(f"each of {name}", entry)
+    return entries

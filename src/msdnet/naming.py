@@ -1,0 +1,46 @@
+"""Names that people type: the nearest one to a typing error, and registries.
+
+Knows nothing of what the names stand for.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+__all__ = ["Registry", "did_you_mean"]
+
+T = TypeVar("T")
+
+
+def did_you_mean(name: object, options: Iterable[str]) -> str:
+    """A hint to end an error message with: the nearest of the options, or else all of them."""
+    known = sorted(options)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """Named things of one kind. A name is given once; an unknown one is answered with the nearest."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, T] = {}
+
+    def register(self, name: str, entry: T) -> None:
+        if name in self._entries:
+            raise ValueError(f"{self.kind} {name!r} is registered already")
+        self._entries[name] = entry
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._entries:
+            raise ValueError(f"unknown {self.kind} {name!r}; {did_you_mean(name, self._entries)}")
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)

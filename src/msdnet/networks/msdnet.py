@@ -1,0 +1,178 @@
+"""MSDNet in PyTorch, to be read beside sections 3 and 4 of the paper.
+
+A network is run as a whole (`forward`, for training) or stage by stage (`begin`, `advance`,
+`keep`, for inference). Knows nothing of data sets, losses, files or thresholds.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from msdnet.config import NetworkConfig
+from msdnet.networks.staged import StagedNetwork, State
+from msdnet.plan import IMAGE, Cell, Grid, Wiring
+
+__all__ = ["MSDNet"]
+
+
+class _Conv2d(nn.Conv2d):
+    """Starts with He's normal initialisation by fan-out; no convolution has a bias, BN follows each."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int) -> None:
+        super().__init__(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+
+    def reset_parameters(self) -> None:
+        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
+
+
+class _Linear(nn.Linear):
+    """Starts with torch's own weights and a bias of zero."""
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.zeros_(self.bias)
+
+
+class _ConvNormReLU(nn.Sequential):
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        super().__init__(
+            _Conv2d(inputs, outputs, kernel, stride),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(inplace=True),
+        )
+
+
+class _Unit(nn.Sequential):
+    """The paper's h (stride 1) or h~ (stride 2): a 1x1 bottleneck, then a 3x3 convolution."""
+
+    def __init__(self, inputs: int, outputs: int, bottleneck_factor: int, stride: int = 1) -> None:
+        bottleneck = min(inputs, bottleneck_factor * outputs)
+        super().__init__(
+            _ConvNormReLU(inputs, bottleneck, kernel=1),
+            _ConvNormReLU(bottleneck, outputs, kernel=3, stride=stride),
+        )
+
+
+class _Head(nn.Sequential):
+    """A classifier: two strided convolutions, average pooling over what is left (2x2 in the paper), linear."""
+
+    def __init__(self, inputs: int, width: int, classes: int) -> None:
+        super().__init__(
+            _ConvNormReLU(inputs, width, kernel=3, stride=2),
+            _ConvNormReLU(width, width, kernel=3, stride=2),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            _Linear(width, classes),
+        )
+
+
+class _Stem(nn.Sequential):
+    """The seed layer at the finest scale."""
+
+    def __init__(self, config: NetworkConfig, outputs: int) -> None:
+        if config.stem == "cifar":
+            super().__init__(_ConvNormReLU(config.input_channels, outputs, kernel=3))
+        else:
+            super().__init__(
+                _ConvNormReLU(config.input_channels, outputs, kernel=7, stride=2),
+                nn.MaxPool2d(kernel_size=3, stride=2, padding=1),
+            )
+
+
+class _Cell(nn.Module):
+    """A cell past the seed layer: what was there, the strided half, the regular half, then the transition."""
+
+    def __init__(self, wiring: Wiring, regular: _Unit, strided: _Unit | None) -> None:
+        super().__init__()
+        self.dense = wiring.carried > 0
+        self.regular = regular
+        self.strided = strided
+        self.transition = (
+            None
+            if wiring.transition is None
+            else _ConvNormReLU(wiring.carried + wiring.made, wiring.transition, kernel=1)
+        )
+
+    def forward(self, same: Tensor, finer: Tensor | None = None) -> Tensor:
+        maps = [same] if self.dense else []
+        if self.strided is not None:
+            maps.append(self.strided(finer))
+        maps.append(self.regular(same))
+        joined = torch.cat(maps, dim=1)
+        return joined if self.transition is None else self.transition(joined)
+
+
+class MSDNet(StagedNetwork):
+    """A multi-scale dense network, built from its config.
+
+    The modules are its cells, named by layer and scale (layer 0 is the seed layer, scale 1 the finest),
+    and its heads, one for each exit. Which cells there are and what each reads, its grid says.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.grid = Grid(config)
+        self.input_channels = config.input_channels
+        self.exit_count = len(self.grid.exits)
+        self.cells = nn.ModuleDict({_name(cell): _build_cell(self.grid, cell) for cell in self.grid.cells})
+        self.heads = nn.ModuleList(_build_head(self.grid, cell) for cell in self.grid.exits)
+
+    def begin(self, images: Tensor, *, lazy: bool = True) -> State:
+        self._check(images)
+        return State(exits_done=0, maps={IMAGE: images}, lazy=lazy)
+
+    def advance(self, state: State) -> tuple[Tensor, State]:
+        if state.exits_done == self.exit_count:
+            raise ValueError(f"all {self.exit_count} exits have answered: there is no stage left to run")
+        stages = self.grid.lazy_stages if state.lazy else self.grid.whole_stages
+        stage, maps = stages[state.exits_done], dict(state.maps)
+        for cell in stage.computes:
+            maps[cell] = self.cells[_name(cell)](*(maps[source] for source in self.grid.cells[cell].reads))
+        logits = self.heads[state.exits_done](maps[stage.exit])
+        return logits, State(state.exits_done + 1, {cell: maps[cell] for cell in stage.hands_on}, state.lazy)
+
+    def _check(self, images: Tensor) -> None:
+        if not isinstance(images, Tensor):
+            raise TypeError(f"images must be a torch tensor, got {type(images).__name__}")
+        if images.ndim != 4:
+            raise ValueError(f"images must have shape (N, channels, height, width), got {tuple(images.shape)}")
+        if not images.is_floating_point():
+            raise TypeError(f"images must be floating-point numbers, normalised; got {images.dtype}")
+        weights = next(self.parameters()).dtype
+        if images.dtype != weights and not torch.is_autocast_enabled(images.device.type):
+            raise TypeError(f"images must be {weights} like the weights, got {images.dtype}")
+        channels, height, width = images.shape[1:]
+        if channels != self.config.input_channels:
+            raise ValueError(f"images must have {self.config.input_channels} channels (input_channels), got {channels}")
+        if min(height, width) < self.config.smallest_side:
+            raise ValueError(
+                f"images must be at least {self.config.smallest_side} pixels high and wide for {self.config.scales} "
+                f"scales with the {self.config.stem} stem, got {height} x {width}"
+            )
+
+
+def _name(cell: Cell) -> str:
+    return f"layer{cell.layer}_scale{cell.scale}"
+
+
+def _build_cell(grid: Grid, cell: Cell) -> nn.Module:
+    config, wiring = grid.config, grid.cells[cell]
+    if wiring.regular == IMAGE:
+        return _Stem(config, wiring.made)
+    if cell.layer == 0:
+        return _ConvNormReLU(grid.cells[wiring.reads[0]].channels, wiring.made, kernel=3, stride=2)
+
+    def unit(source: Cell, stride: int) -> _Unit:
+        outputs = wiring.made // len(wiring.reads)
+        return _Unit(grid.cells[source].channels, outputs, config.bottleneck_factors[source.scale - 1], stride)
+
+    strided = None if wiring.strided is None else unit(wiring.strided, stride=2)
+    if wiring.regular is None:  # one scale at a time: the step to the next scale
+        assert strided is not None
+        return strided
+    return _Cell(wiring, unit(wiring.regular, stride=1), strided)
+
+
+def _build_head(grid: Grid, cell: Cell) -> _Head:
+    channels, width = grid.cells[cell].channels, grid.config.head_width
+    return _Head(channels, channels if width == "input" else width, grid.config.classes)

@@ -1,0 +1,79 @@
+"""What every network of the package has in common: it can be run as a sequence of stages.
+
+A stage computes what lies between one exit and the next. Nothing above this contract needs to
+know which network is below it, and this contract knows none of them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+
+from msdnet.cost import multiply_adds, on_meta
+
+__all__ = ["StagedNetwork", "State"]
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a batch has come: the tensors that stages yet to run will read, and no others."""
+
+    exits_done: int
+    """Exits that have answered so far."""
+
+    maps: Mapping[Hashable, Tensor]
+    """Tensors whose first dimension is the batch, under names that only the network understands."""
+
+    lazy: bool = True
+    """Whether a stage computes just what its exit needs, or every layer up to it."""
+
+
+class StagedNetwork(nn.Module, ABC):
+    """A network with several exits.
+
+    As a whole, for training: `network(images)` gives the logits of every exit. Stage by stage, for inference:
+
+        state = network.begin(images)
+        logits, state = network.advance(state)     # the first exit
+        state = network.keep(state, rows)          # the rows that are not yet sure
+        logits, state = network.advance(state)     # the second, for those rows alone
+    """
+
+    input_channels: int
+    exit_count: int
+
+    @abstractmethod
+    def begin(self, images: Tensor, *, lazy: bool = True) -> State:
+        """The state before the first stage, of images (N, channels, height, width)."""
+
+    @abstractmethod
+    def advance(self, state: State) -> tuple[Tensor, State]:
+        """Run one stage: the logits (N, classes) of the next exit, and the state after it."""
+
+    def keep(self, state: State, rows: Tensor) -> State:
+        """The state of some rows alone, in the order given by their indices or by a mask."""
+        return replace(state, maps={name: tensor[rows] for name, tensor in state.maps.items()})
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        """The logits (N, classes) of every exit, all layers computed whole."""
+        return list(self._run(self.begin(images, lazy=False)))
+
+    def costs(self, image_size: int | tuple[int, int], *, lazy: bool = True) -> tuple[int, ...]:
+        """Multiply-adds to reach each exit, earlier heads included, for one image of that height and width."""
+        height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
+        twin = on_meta(self)
+        dtype = next(twin.parameters()).dtype
+        state = twin.begin(torch.empty(1, self.input_channels, height, width, dtype=dtype, device="meta"), lazy=lazy)
+        stages = []
+        for _ in range(self.exit_count):
+            cost, (_, state) = multiply_adds(twin.advance, state)
+            stages.append(cost)
+        return tuple(accumulate(stages))
+
+    def _run(self, state: State) -> Iterator[Tensor]:
+        for _ in range(self.exit_count - state.exits_done):
+            logits, state = self.advance(state)
+            yield logits

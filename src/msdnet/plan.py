@@ -1,0 +1,176 @@
+"""The grid of cells that a config describes, and which stage computes which of them.
+
+Pure Python: knows wiring and widths, not tensors. The network is built from the grid and run
+by the plan; drawings are made from both.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from msdnet.config import NetworkConfig
+
+__all__ = ["IMAGE", "Cell", "Grid", "Stage", "Wiring"]
+
+
+class Cell(NamedTuple):
+    """One step of the grid, the paper's x_l^s: layer 0 is the seed layer, scale 1 the finest."""
+
+    layer: int
+    scale: int
+
+
+# The image stands one layer before the seed layer, so that states and plans can treat it as a cell.
+IMAGE = Cell(layer=-1, scale=1)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What a cell reads and how wide it is."""
+
+    regular: Cell | None
+    """Same scale, one layer before: read by the regular convolution h."""
+
+    strided: Cell | None
+    """The finer scale: read by the strided convolution h~ (in the seed layer, straight from above)."""
+
+    made: int
+    """Channels that the cell's own convolutions make, both halves together."""
+
+    carried: int = 0
+    """Channels taken over from `regular` as they are: the dense connection."""
+
+    transition: int | None = None
+    """Channels left by the 1x1 transition that follows, where one does."""
+
+    @property
+    def channels(self) -> int:
+        """Channels that the cell hands on."""
+        return self.transition or self.carried + self.made
+
+    @property
+    def reads(self) -> tuple[Cell, ...]:
+        return tuple(cell for cell in (self.regular, self.strided) if cell is not None)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is computed between one exit and the next."""
+
+    computes: tuple[Cell, ...]
+    """In an order in which each cell finds what it reads."""
+
+    exit: Cell
+    """The cell that this stage's classifier reads."""
+
+    hands_on: tuple[Cell, ...]
+    """Cells computed so far that a later stage still reads."""
+
+
+class Grid:
+    """The cells of a network, layer by layer and fine to coarse: only those that some exit depends on."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        self.config = config
+        self._interval = math.ceil(config.depth / config.scales)
+        self._narrowing = frozenset(self._narrowing_layers())
+        self._widths = self._widths_by_layer()
+        self.exits = tuple(Cell(layer, self.scales_of(layer)[-1]) for layer in config.exit_layers)
+        everything = {
+            cell: self._wire(cell)
+            for layer in range(config.exits[-1] + 1)
+            for cell in (Cell(layer, scale) for scale in self.scales_of(layer))
+        }
+        needed = _reached(self.exits, everything)
+        self.cells: Mapping[Cell, Wiring] = {cell: wiring for cell, wiring in everything.items() if cell in needed}
+
+    def scales_of(self, layer: int) -> range:
+        """The scales that a layer has; the last of them is where its exit sits."""
+        config, blocks_done = self.config, max(layer - 1, 0) // self._interval
+        if not config.multi_scale:
+            return range(blocks_done + 1, blocks_done + 2)
+        if layer == 0 or config.reduction == "none":
+            dropped = 0
+        elif config.reduction == "blocks":
+            dropped = blocks_done
+        else:
+            dropped = max(config.scales - (config.depth - layer + 1), 0)
+        return range(dropped + 1, config.scales + 1)
+
+    @cached_property
+    def lazy_stages(self) -> tuple[Stage, ...]:
+        """Each stage computes only what its exit needs: the "diagonal blocks" of the paper."""
+        return self._stages([_reached([cell], self.cells) for cell in self.exits])
+
+    @cached_property
+    def whole_stages(self) -> tuple[Stage, ...]:
+        """Each stage computes all the layers up to its exit's, as the released codes do."""
+        return self._stages([{cell for cell in self.cells if cell.layer <= exit.layer} for exit in self.exits])
+
+    def _narrowing_layers(self) -> Iterable[int]:
+        """Layers that end with fewer channels than they were given: those followed by a transition."""
+        config = self.config
+        if not config.dense:  # nothing is concatenated, so there is nothing to merge
+            return ()
+        if config.reduction == "blocks":  # where a scale is dropped (or, one scale at a time, left)
+            return range(self._interval + 1, config.depth + 1, self._interval)
+        if config.reduction == "tail":
+            return (config.depth // 3, 2 * config.depth // 3)
+        return ()
+
+    def _widths_by_layer(self) -> list[int]:
+        """Channels after each layer, in units of the finest scale."""
+        config, widths = self.config, [self.config.seed_channels]
+        for layer in range(1, config.depth + 1):
+            width = widths[-1] * config.dense + config.growth
+            if layer in self._narrowing:
+                width = math.floor(width * config.transition_ratio)
+            if width < 1:
+                raise ValueError(
+                    f"transition_ratio must leave at least one channel, got {config.transition_ratio} at layer {layer}"
+                )
+            widths.append(width)
+        return widths
+
+    def _wire(self, cell: Cell) -> Wiring:
+        layer, scale = cell
+        factor = self.config.channel_factors[scale - 1]
+        width = self._widths[layer] * factor
+        if layer == 0:
+            regular, strided = (IMAGE, None) if scale == 1 else (None, Cell(0, scale - 1))
+            return Wiring(regular, strided, made=width)
+        before = self.scales_of(layer - 1)
+        if scale not in before:  # one scale at a time: a strided step carries everything to the next scale
+            return Wiring(regular=None, strided=Cell(layer - 1, scale - 1), made=width)
+        return Wiring(
+            regular=Cell(layer - 1, scale),
+            strided=Cell(layer - 1, scale - 1) if scale - 1 in before else None,
+            made=self.config.growth * factor,
+            carried=self._widths[layer - 1] * factor if self.config.dense else 0,
+            transition=width if layer in self._narrowing else None,
+        )
+
+    def _stages(self, wanted: list[set[Cell]]) -> tuple[Stage, ...]:
+        stages: list[Stage] = []
+        done: set[Cell] = set()
+        for exit, cells in zip(self.exits, wanted, strict=True):
+            computes = tuple(cell for cell in self.cells if cell in cells - done)
+            done |= cells
+            later = set().union(*wanted) - done
+            still_read = {source for cell in later for source in self.cells[cell].reads}
+            stages.append(Stage(computes, exit, tuple(cell for cell in self.cells if cell in still_read & done)))
+        return tuple(stages)
+
+
+def _reached(cells: Iterable[Cell], wirings: Mapping[Cell, Wiring]) -> set[Cell]:
+    """The cells that these depend on, themselves included."""
+    reached: set[Cell] = set()
+    frontier = list(cells)
+    while frontier:
+        cell = frontier.pop()
+        if cell not in reached and cell != IMAGE:
+            reached.add(cell)
+            frontier.extend(wirings[cell].reads)
+    return reached

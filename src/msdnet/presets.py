@@ -1,0 +1,59 @@
+"""The paper's networks by name.
+
+Knows configs only; `msdnet.create_network` builds what is named here.
+"""
+
+from msdnet.config import NetworkConfig, even, growing
+from msdnet.naming import Registry
+
+__all__ = ["PRESETS", "preset_config", "register_preset"]
+
+PRESETS: Registry[NetworkConfig] = Registry("preset")
+
+
+def register_preset(name: str, config: NetworkConfig) -> None:
+    """Make a network known by name; a name can be given once."""
+    if not isinstance(config, NetworkConfig):
+        raise TypeError(f"config must be a NetworkConfig, got {type(config).__name__}")
+    PRESETS.register(name, config)
+
+
+def preset_config(name: str) -> NetworkConfig:
+    """The config of a preset.
+
+    >>> preset_config("cifar_anytime").exits
+    (4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)
+    """
+    return PRESETS[name]
+
+
+def _imagenet(exits: tuple[int, ...]) -> NetworkConfig:
+    return NetworkConfig(
+        exits=exits,
+        classes=1000,
+        scales=4,
+        seed_channels=32,
+        growth=16,
+        channel_factors=(1, 2, 4, 4),
+        bottleneck_factors=(1, 2, 4, 4),
+        stem="imagenet",
+        head_width="input",
+    )
+
+
+# Anytime prediction on CIFAR: the paper's 11 exits, and the 10 and 7 of the two released codes.
+register_preset("cifar_anytime", NetworkConfig(exits=even(4, 2, 11)))
+register_preset("cifar_anytime_10", NetworkConfig(exits=even(4, 2, 10)))
+register_preset("cifar_anytime_7", NetworkConfig(exits=even(4, 2, 7)))
+
+# Budgeted batch on CIFAR: 10, 15, 21, 28 and 36 layers.
+for _n in range(4, 9):
+    register_preset(f"cifar_batch_{_n}", NetworkConfig(exits=growing(_n)))
+
+# ImageNet, both settings: exits where the released codes put them, and at the paper's layers k * i + 3.
+for _k in (4, 6, 7):
+    register_preset(f"imagenet_{_k}", _imagenet(even(_k, _k, 5)))
+    register_preset(f"imagenet_{_k}_paper", _imagenet(even(_k + 3, _k, 5)))
+
+# Under a million parameters with CIFAR-10's ten classes: narrow heads, which hold most of the parameters elsewhere.
+register_preset("cifar_small", NetworkConfig(exits=(3, 6, 10, 15), head_width=64, classes=10))

@@ -1,0 +1,19 @@
+"""Fixtures of all tests."""
+
+import pytest
+import torch
+
+from msdnet.networks import MSDNet, create_network
+from tests.helpers import settle
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def small_network() -> MSDNet:
+    """Three scales, three exits, a few thousand parameters, BN statistics away from where they start."""
+    sizes = {"seed_channels": 4, "growth": 2, "head_width": 8, "classes": 7}
+    return settle(create_network("cifar_anytime", exits=(1, 3, 5), **sizes))

@@ -1,0 +1,70 @@
+"""Imports go down only, and what stays small imports nothing large: the rules of docs/architecture.md."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import msdnet
+
+PACKAGE = Path(msdnet.__file__).parent
+
+# From the bottom up: a module may import from its own layer and from those below it.
+LAYERS: list[tuple[str, set[str], set[str]]] = [
+    # name, modules, what they may import from outside the standard library
+    ("what a model is", {"naming", "config", "presets", "plan"}, set()),
+    ("networks and their cost", {"cost", "networks"}, {"torch"}),
+    ("what people see", {"drawing"}, set()),
+    ("the public names", {""}, set()),
+    ("what people type", {"cli", "__main__"}, {"typer", "rich"}),
+]
+LEVEL = {module: level for level, (_, modules, _) in enumerate(LAYERS) for module in modules}
+
+
+def module_files() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    """`networks` for networks/msdnet.py, `config` for config.py, nothing for the package's own __init__."""
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "" if first == "__init__" else first
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written in full"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", module_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(path: Path) -> None:
+    part = part_of(path)
+    level = LEVEL[part]
+    allowed = LAYERS[level][2]
+    for name in imports_of(path):
+        top, _, rest = name.partition(".")
+        if top == "msdnet":
+            target = rest.partition(".")[0]
+            assert LEVEL[target] <= level, f"{part} imports {name}, which is above it"
+        else:
+            assert top in sys.stdlib_module_names or top in allowed, f"{part} imports {name}"
+
+
+def test_every_module_has_its_layer() -> None:
+    assert {part_of(path) for path in module_files()} == set(LEVEL)
+
+
+@pytest.mark.parametrize("path", module_files(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_and_functions_fit_their_limits(path: Path) -> None:
+    text = path.read_text()
+    assert text.count("\n") < 500
+    assert ast.get_docstring(ast.parse(text)), "a module says what it does"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{node.name} does not fit on a screen"

@@ -1,0 +1,43 @@
+import pytest
+
+import msdnet
+from msdnet import NetworkConfig, preset_config, register_preset
+from msdnet.naming import Registry
+
+
+def test_every_network_of_the_paper_has_a_name() -> None:
+    anytime = {f"cifar_anytime{suffix}" for suffix in ("", "_10", "_7")}
+    batch = {f"cifar_batch_{n}" for n in range(4, 9)}
+    imagenet = {f"imagenet_{k}{suffix}" for k in (4, 6, 7) for suffix in ("", "_paper")}
+    assert set(msdnet.PRESETS) == anytime | batch | imagenet | {"cifar_small"}
+
+
+def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"unknown preset 'cifar_anytme'; did you mean 'cifar_anytime'\?"):
+        preset_config("cifar_anytme")
+
+
+def test_a_preset_nothing_like_any_other_is_answered_with_all() -> None:
+    with pytest.raises(ValueError, match="known: cifar_anytime, cifar_anytime_10, "):
+        preset_config("?")
+
+
+def test_a_name_is_given_once() -> None:
+    with pytest.raises(ValueError, match="preset 'cifar_anytime' is registered already"):
+        register_preset("cifar_anytime", NetworkConfig(exits=(2,)))
+    assert preset_config("cifar_anytime").exits[-1] == 24
+
+
+def test_only_configs_are_registered() -> None:
+    with pytest.raises(TypeError, match="config must be a NetworkConfig, got dict"):
+        register_preset("mine", {"exits": (2,)})  # type: ignore[arg-type]
+    assert "mine" not in msdnet.PRESETS
+
+
+def test_registry_is_a_mapping_in_order_of_registration() -> None:
+    registry: Registry[int] = Registry("number")
+    registry.register("two", 2)
+    registry.register("one", 1)
+    assert dict(registry) == {"two": 2, "one": 1}
+    assert "three" not in registry
+    assert registry.get("one") == 1

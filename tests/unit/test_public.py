@@ -1,0 +1,50 @@
+"""What is public, and that it is there without torch."""
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from types import FunctionType
+
+import pytest
+
+import msdnet
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None                       # any import of torch now fails
+import msdnet
+assert msdnet.preset_config("cifar_anytime").depth == 24
+try:
+    msdnet.create_network("cifar_anytime")
+except ImportError as error:
+    print(error)
+"""
+
+
+# The command line's functions are typer's to call; the other has nothing public.
+MODULES = {m.name for m in pkgutil.walk_packages(msdnet.__path__, "msdnet.")} - {"msdnet.cli", "msdnet.__main__"}
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_what_is_public_is_declared(name: str) -> None:
+    module = importlib.import_module(name)
+    defined = {
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, type | FunctionType) and value.__module__ == name and not key.startswith("_")
+    }
+    assert defined <= set(module.__all__)
+    assert all(hasattr(module, key) for key in module.__all__)
+
+
+def test_the_packages_own_names() -> None:
+    assert all(hasattr(msdnet, name) for name in msdnet.__all__)
+    assert set(msdnet.__all__) <= set(dir(msdnet))
+    with pytest.raises(AttributeError, match="no attribute 'creat_network'"):
+        _ = msdnet.creat_network
+
+
+def test_the_package_imports_without_torch_and_says_what_to_install() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
+    assert done.stdout == "msdnet.create_network needs torch: pip install 'msdnet[train]'\n"
