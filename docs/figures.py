@@ -1,26 +1,71 @@
-"""Draw the figures of the documentation: `make figures`."""
+"""Make the figures and tables that the documentation shows: `make figures`.
 
+A table stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->`; what is between them is replaced.
+"""
+
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from msdnet import NetworkConfig, preset_config
+from msdnet import PRESETS, NetworkConfig, preset_config
 from msdnet.drawing import draw_svg
+from msdnet.networks import create_network
 from msdnet.plan import Grid
 
-FOLDER = Path(__file__).parent / "figures"
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "docs/architecture.md")
 
 
 def drawings() -> dict[str, str]:
-    """Every drawing by the name of its file."""
+    """Every drawing by the path of its file."""
     anytime = Grid(preset_config("cifar_anytime"))
     reduced = Grid(NetworkConfig(exits=(3, 6, 9)))
     return {
-        "layout.svg": draw_svg(anytime, "The first four layers of an MSDNet with three scales", last_layer=4),
-        "reduction.svg": draw_svg(reduced, "Network reduction: three blocks, each with one scale fewer"),
-        "plan.svg": draw_svg(anytime, "The CIFAR anytime network: which stage computes which cell"),
+        "docs/figures/layout.svg": draw_svg(
+            anytime, "The first four layers of an MSDNet with three scales", last_layer=4
+        ),
+        "docs/figures/reduction.svg": draw_svg(reduced, "Network reduction: three blocks, each with one scale fewer"),
+        "docs/figures/plan.svg": draw_svg(anytime, "The CIFAR anytime network: which stage computes which cell"),
     }
 
 
+def presets_table() -> Iterator[str]:
+    yield "| preset | exits | layers | parameters | multiply-adds to the first exit | to the last |"
+    yield "|---|---|---|---|---|---|"
+    for name, config in PRESETS.items():
+        network = create_network(name)
+        parameters = sum(parameter.numel() for parameter in network.parameters())
+        first, *_, last = network.costs(224 if config.stem == "imagenet" else 32)
+        yield (
+            f"| `{name}` | {network.exit_count} | {config.depth} | {parameters / 1e6:.2f} M "
+            f"| {first / 1e6:,.1f} M | {last / 1e6:,.1f} M |"
+        )
+
+
+def costs_table() -> Iterator[str]:
+    network = create_network("cifar_anytime")
+    yield "| exit | " + " | ".join(str(k) for k in range(1, network.exit_count + 1)) + " |"
+    yield "|---" * (network.exit_count + 1) + "|"
+    for name, lazy in (("lazy", True), ("whole layers", False)):
+        yield f"| {name} | " + " | ".join(f"{cost / 1e6:.1f}" for cost in network.costs(32, lazy=lazy)) + " |"
+
+
+TABLES = {"presets": presets_table, "costs": costs_table}
+
+
+def refreshed(page: str) -> str:
+    """A page with its tables as they should be."""
+    return re.sub(r"(<!-- (\w+): begin -->\n).*?(<!-- \2: end -->)", _with_table, page, flags=re.DOTALL)
+
+
+def _with_table(match: re.Match[str]) -> str:
+    begin, name, end = match.groups()
+    return "\n".join([begin.rstrip(), *TABLES[name](), end])
+
+
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name, drawing in drawings().items():
-        (FOLDER / name).write_text(drawing)
+    (ROOT / "docs/figures").mkdir(exist_ok=True)
+    for path, drawing in drawings().items():
+        (ROOT / path).write_text(drawing)
+    for path in PAGES:
+        (ROOT / path).write_text(refreshed((ROOT / path).read_text()))

@@ -32,7 +32,7 @@ def draw_svg(grid: Grid, title: str = "", last_layer: int | None = None) -> str:
     """The grid, or its first layers, as one SVG: cells coloured by the stage that computes them."""
     layers = 1 + min(max(cell.layer for cell in grid.cells), last_layer or grid.config.depth)
     shown = [cell for cell in grid.cells if cell.layer < layers]
-    width = max(_LEFT + layers * _PITCH, 640)
+    width = max(_LEFT + layers * _PITCH, 710)
     height = _TOP + grid.config.scales * _PITCH + 64
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '

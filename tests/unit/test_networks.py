@@ -277,3 +277,29 @@ def test_create_network_refuses(
 ) -> None:
     with pytest.raises(error, match=re.escape(message)):
         create_network(arguments, **overrides)
+
+
+def test_forward_is_what_the_paper_writes_down(small_network: MSDNet) -> None:
+    """The whole network once more, by hand: 5 layers in blocks of 2, so layers 3 and 5 each drop a scale."""
+    images, cells = torch.randn(2, 3, 32, 32), small_network.cells
+    with torch.inference_mode():
+        x = {1: cells["layer0_scale1"](images)}
+        for s in (2, 3):
+            x[s] = cells[f"layer0_scale{s}"](x[s - 1])
+        outputs: list[torch.Tensor] = []
+        for layer, scales in ((1, (1, 2, 3)), (2, (1, 2, 3)), (3, (2, 3)), (4, (2, 3)), (5, (3,))):
+            new = {}
+            for s in scales:
+                cell: Any = cells[f"layer{layer}_scale{s}"]
+                strided = [] if s == 1 or s - 1 not in x else [cell.strided(x[s - 1])]
+                new[s] = torch.cat([x[s], *strided, cell.regular(x[s])], dim=1)
+                if layer in (3, 5):
+                    new[s] = cell.transition(new[s])
+            x = new
+            if layer in small_network.config.exits:
+                outputs.append(small_network.heads[len(outputs)](x[3]))
+        assert all(map(torch.equal, outputs, small_network(images)))
+
+
+def test_a_network_has_no_cells_but_those_of_its_grid(small_network: MSDNet) -> None:
+    assert len(small_network.cells) == 3 + 3 + 3 + 2 + 2 + 1
