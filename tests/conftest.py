@@ -1,10 +1,12 @@
-"""Fixtures of all tests."""
+"""Fixtures of all tests. One thread for torch: the tests are small, and threads hinder each other on a busy machine."""
 
 import pytest
 import torch
 
 from msdnet.networks import MSDNet, create_network
 from tests.helpers import settle
+
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,13 @@
-"""What several tests need: networks whose BN has seen data, and a measure of how far apart logits are."""
+"""What several tests need: networks whose BN has seen data, a measure of how far apart logits are, small data."""
 
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from msdnet import NetworkConfig
+from msdnet.data.base import Batch, ImageData, Normalisation, Part, Shard, epoch_order
 from msdnet.networks import MSDNet, StagedNetwork
 
 
@@ -28,3 +31,52 @@ def run_stages(network: StagedNetwork, images: Tensor) -> Iterator[Tensor]:
 def distance(logits: Tensor, reference: Tensor) -> float:
     """The largest difference, relative to the exit's largest absolute logit."""
     return float((logits - reference).abs().max() / reference.abs().max())
+
+
+class ColouredSquares(ImageData):
+    """Three classes of small images, each with a colour of its own under noise: learnt in a few steps."""
+
+    def __init__(self, train: int = 96, held_out: int = 24, side: int = 12) -> None:
+        generator = torch.Generator().manual_seed(1)
+        self.name = "squares"
+        self.classes = ("red", "green", "blue")
+        self.image_shape = (3, side, side)
+        self.normalisation = Normalisation((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+        self.held_out_indices = tuple(range(held_out))
+        self.held_out_seed = 0
+        self._labels = torch.arange(train + 2 * held_out) % 3
+        noise = torch.randn(len(self._labels), 3, side, side, generator=generator)
+        self._images = noise + 1.5 * functional.one_hot(self._labels, 3)[:, :, None, None]
+        self._parts: dict[Part, slice] = {
+            "held_out": slice(0, held_out),
+            "test": slice(held_out, 2 * held_out),
+            "train": slice(2 * held_out, None),
+        }
+
+    def size(self, part: Part) -> int:
+        return len(self._labels[self._parts[part]])
+
+    def training_batches(
+        self,
+        batch_size: int,
+        *,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        shard: Shard = Shard(),  # noqa: B008
+    ) -> Iterator[Batch]:
+        order, _ = epoch_order(self.size("train"), seed, epoch)
+        images, labels = self._images[self._parts["train"]], self._labels[self._parts["train"]]
+        for step in range(first, self.steps(batch_size)):
+            rows = shard.of(order[step * batch_size : (step + 1) * batch_size])
+            yield Batch(images[rows], labels[rows])
+
+    def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
+        images, labels = self._images[self._parts[part]], self._labels[self._parts[part]]
+        for start in range(0, len(images), batch_size):
+            yield Batch(images[start : start + batch_size], labels[start : start + batch_size])
+
+
+TINY = NetworkConfig(
+    exits=(1, 2, 3), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8, growth=4
+)

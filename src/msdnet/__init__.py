@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from msdnet.config import NetworkConfig, even, growing
 from msdnet.presets import PRESETS, preset_config, register_preset
+from msdnet.version import VERSION
 
 if TYPE_CHECKING:
     from msdnet.networks import MSDNet, create_network
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "PRESETS",

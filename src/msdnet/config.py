@@ -5,11 +5,11 @@ Knows nothing of tensors, data sets or trained weights, and needs nothing but th
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from msdnet.naming import did_you_mean
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, whole_numbers
 
 __all__ = ["NetworkConfig", "even", "growing"]
 
@@ -28,9 +28,9 @@ def even(base: int, step: int, n: int) -> tuple[int, ...]:
     >>> even(4, 2, 5)
     (4, 6, 8, 10, 12)
     """
-    _check_whole("base", base)
-    _check_whole("step", step)
-    _check_whole("n", n)
+    check_whole("base", base)
+    check_whole("step", step)
+    check_whole("n", n)
     return tuple(base + step * i for i in range(n))
 
 
@@ -40,7 +40,7 @@ def growing(n: int) -> tuple[int, ...]:
     >>> growing(5)
     (1, 3, 6, 10, 15)
     """
-    _check_whole("n", n)
+    check_whole("n", n)
     return tuple(k * (k + 1) // 2 for k in range(1, n + 1))
 
 
@@ -102,14 +102,13 @@ class NetworkConfig:
 
     def __post_init__(self) -> None:
         for name in ("exits", "channel_factors", "bottleneck_factors"):
-            object.__setattr__(self, name, _tuple_of_whole(name, getattr(self, name)))
+            object.__setattr__(self, name, whole_numbers(name, getattr(self, name)))
         for name in ("classes", "input_channels", "scales", "seed_channels", "growth"):
-            _check_whole(name, getattr(self, name))
+            check_whole(name, getattr(self, name))
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be true or false, got {getattr(self, name)!r}")
-        _check_choice("stem", self.stem, get_args(Stem))
-        _check_choice("reduction", self.reduction, get_args(Reduction))
+            check_flag(name, getattr(self, name))
+        check_choice("stem", self.stem, get_args(Stem))
+        check_choice("reduction", self.reduction, get_args(Reduction))
         self._check_exits()
         self._check_widths()
 
@@ -120,7 +119,7 @@ class NetworkConfig:
             raise ValueError(f"exits must increase from one to the next, got {self.exits}")
         if self.layers is None:
             return
-        _check_whole("layers", self.layers)
+        check_whole("layers", self.layers)
         if self.exits[-1] > self.layers:
             raise ValueError(f"exits must not lie beyond the last layer, {self.layers}; got {self.exits}")
 
@@ -131,12 +130,8 @@ class NetworkConfig:
                     f"{name} must have one entry for each of {self.scales} scales, got {getattr(self, name)}"
                 )
         if self.head_width != "input":
-            _check_whole("head_width", self.head_width, or_else=' or "input"')
-        ratio = self.transition_ratio
-        if isinstance(ratio, bool) or not isinstance(ratio, int | float):
-            raise TypeError(f"transition_ratio must be a number above 0 and at most 1, got {ratio!r}")
-        if not 0 < ratio <= 1:
-            raise ValueError(f"transition_ratio must be above 0 and at most 1, got {ratio!r}")
+            check_whole("head_width", self.head_width, or_else=' or "input"')
+        check_number("transition_ratio", self.transition_ratio, low=0, high=1, above=True)
         if not self.multi_scale and self.reduction != "blocks":
             raise ValueError(f'reduction must be "blocks" when multi_scale is off, got {self.reduction!r}')
         for scale, factor in enumerate(self.channel_factors[1:], start=2):
@@ -168,38 +163,8 @@ class NetworkConfig:
     @classmethod
     def from_json(cls, text: str) -> "NetworkConfig":
         """The config that `to_json` wrote; what is missing takes its default, what is unknown is refused."""
-        values: Any = json.loads(text)
-        if not isinstance(values, dict):
-            raise TypeError(f"a network config must be a JSON object, got {type(values).__name__}")
-        return cls.from_dict(values)
+        return cls.from_dict(json.loads(text))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "NetworkConfig":
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in values:
-            if name not in known:
-                raise ValueError(f"a network config has no field {name!r}; {did_you_mean(name, known)}")
-        if "exits" not in values:
-            raise ValueError("a network config must have the field 'exits'")
-        return cls(**values)
-
-
-def _check_whole(name: str, value: object, or_else: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number{or_else}, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-
-
-def _check_choice(name: str, value: object, options: tuple[str, ...]) -> None:
-    if value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(options)}; got {value!r}")
-
-
-def _tuple_of_whole(name: str, values: object) -> tuple[int, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{name} must be a list of whole numbers, got {values!r}")
-    entries = tuple(values)
-    for entry in entries:
-        _check_whole(f"each of {name}", entry)
-    return entries
+        return from_mapping(cls, values, "a network config")

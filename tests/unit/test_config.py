@@ -99,7 +99,7 @@ def test_refuses(fields: dict[str, Any], error: type[Exception], message: str) -
     [
         ('{"exits": [2], "grwoth": 6}', ValueError, "no field 'grwoth'; did you mean 'growth'?"),
         ('{"growth": 6}', ValueError, "must have the field 'exits'"),
-        ("[2, 4]", TypeError, "must be a JSON object, got list"),
+        ("[2, 4]", TypeError, "a network config must be a table of fields, got list"),
         ('{"exits": [2', ValueError, "Expecting"),
     ],
 )

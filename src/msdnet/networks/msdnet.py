@@ -4,6 +4,8 @@ A network is run as a whole (`forward`, for training) or stage by stage (`begin`
 `keep`, for inference). Knows nothing of data sets, losses, files or thresholds.
 """
 
+from collections.abc import Hashable, Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -127,9 +129,14 @@ class MSDNet(StagedNetwork):
         stages = self.grid.lazy_stages if state.lazy else self.grid.whole_stages
         stage, maps = stages[state.exits_done], dict(state.maps)
         for cell in stage.computes:
-            maps[cell] = self.cells[_name(cell)](*(maps[source] for source in self.grid.cells[cell].reads))
+            maps[cell] = self.compute(cell, maps)
         logits = self.heads[state.exits_done](maps[stage.exit])
         return logits, State(state.exits_done + 1, {cell: maps[cell] for cell in stage.hands_on}, state.lazy)
+
+    def compute(self, cell: Cell, maps: Mapping[Hashable, Tensor]) -> Tensor:
+        """One cell's maps, from those that it reads."""
+        result: Tensor = self.cells[_name(cell)](*(maps[source] for source in self.grid.cells[cell].reads))
+        return result
 
     def _check(self, images: Tensor) -> None:
         if not isinstance(images, Tensor):

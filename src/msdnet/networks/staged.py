@@ -44,6 +44,8 @@ class StagedNetwork(nn.Module, ABC):
 
     input_channels: int
     exit_count: int
+    heads: nn.ModuleList
+    """The classifiers, one for each exit."""
 
     @abstractmethod
     def begin(self, images: Tensor, *, lazy: bool = True) -> State:

@@ -1,0 +1,112 @@
+"""How fast does training run? Images per second, end to end with augmentation, on the device that is there.
+
+    python -m benchmarks.throughput [--preset NAME] [--batch N ...] [--seconds N] [--compile] [--record FILE]
+
+The images are random bytes in CIFAR's layout: the speed does not depend on what they show. For each batch size:
+seconds to the first step, images/s, the share of time that is not the step itself (data, counting, launching),
+and the peak of the device's memory.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.machine import describe
+from msdnet.data.base import Batch
+from msdnet.data.cifar import CIFAR, CifarData
+from msdnet.training import load_recipe
+from msdnet.training.run import make_step
+
+
+def write_random_cifar(folder: Path) -> None:
+    layout = CIFAR["cifar100"]
+    (folder / layout.folder).mkdir()
+    (folder / layout.folder / layout.names_file).write_text("\n".join(f"class {i}" for i in range(100)))
+    records = torch.randint(0, 256, (50_000, layout.record_bytes), dtype=torch.uint8)
+    records[:, :2] %= 100
+    records.numpy().tofile(folder / layout.folder / "train.bin")
+
+
+def endless(data: CifarData, batch_size: int) -> Iterator[Batch]:
+    for epoch in count():
+        yield from data.training_batches(batch_size, seed=0, epoch=epoch)
+
+
+def wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def measure(preset: str, batch_size: int, seconds: float, data: CifarData, compiled: bool) -> dict[str, Any]:
+    device = data.device
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    step = make_step(preset, load_recipe("fast"), data, device, compiled=compiled)
+    batches = endless(data, batch_size)
+    batch = next(batches)
+    step(batch, 0.01)
+    wait(device)
+    first_step = time.perf_counter() - started
+    result = {
+        "batch": batch_size,
+        "first_step_seconds": first_step,
+        "images_per_second": _rate(step, batches, batch_size, seconds, device),
+        "step_only_images_per_second": _rate(step, iter(lambda: batch, None), batch_size, seconds, device),
+    }
+    result["share_outside_step"] = max(0.0, 1 - result["images_per_second"] / result["step_only_images_per_second"])
+    if device.type == "cuda":
+        result["peak_memory_gib"] = torch.cuda.max_memory_reserved() / 2**30
+    return result
+
+
+def _rate(step: Any, batches: Iterator[Batch], batch_size: int, seconds: float, device: torch.device) -> float:
+    for _ in range(3):
+        step(next(batches), 0.01)
+    wait(device)
+    started, steps = time.perf_counter(), 0
+    while time.perf_counter() - started < seconds:
+        for _ in range(5):
+            step(next(batches), 0.01)
+        steps += 5
+        wait(device)
+    return steps * batch_size / (time.perf_counter() - started)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="cifar_anytime_7")
+    parser.add_argument("--batch", type=int, nargs="+", default=[64, 256, 512, 1024])
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--record", type=Path, help="write the results to this JSON file")
+    options = parser.parse_args()
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        write_random_cifar(Path(folder))
+        data = CifarData("cifar100", folder, device=device)
+    results = []
+    for batch_size in options.batch:
+        result = measure(options.preset, batch_size, options.seconds, data, options.compile)
+        results.append(result)
+        print(
+            ", ".join(
+                f"{key} {value:,.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in result.items()
+            )
+        )
+    if options.record:
+        setting = {"benchmark": "throughput", "preset": options.preset, "compiled": options.compile}
+        options.record.write_text(json.dumps({**setting, "results": results, **describe()}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

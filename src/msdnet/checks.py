@@ -1,0 +1,96 @@
+"""Checks of what people write into configs and recipes, and the making of dataclasses from plain values.
+
+Every error names the field, what it got and what it takes. Knows nothing of what the fields mean.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from msdnet.naming import did_you_mean
+
+__all__ = [
+    "check_choice",
+    "check_flag",
+    "check_number",
+    "check_whole",
+    "from_mapping",
+    "numbers",
+    "whole_numbers",
+]
+
+T = TypeVar("T")
+
+
+def check_whole(name: str, value: object, at_least: int = 1, or_else: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number{or_else}, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value}")
+
+
+def check_number(name: str, value: object, low: float, high: float = math.inf, above: bool = False) -> None:
+    """A finite number from low (or above it) to high."""
+    bounds = f"{'above' if above else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
+    if not (math.isfinite(value) and low <= value <= high and not (above and value == low)):
+        raise ValueError(f"{name} must be {bounds}, got {value!r}")
+
+
+def check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be true or false, got {value!r}")
+
+
+def check_choice(name: str, value: object, options: Iterable[str]) -> None:
+    known = list(options)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def whole_numbers(name: str, values: object) -> tuple[int, ...]:
+    return _entries(name, values, "whole numbers", lambda entry: check_whole(f"each of {name}", entry))
+
+
+def numbers(name: str, values: object, low: float) -> tuple[float, ...]:
+    return _entries(name, values, "numbers", lambda entry: check_number(f"each of {name}", entry, low))
+
+
+def _entries(name: str, values: object, kind: str, check: typing.Callable[[object], None]) -> tuple[Any, ...]:
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list of {kind}, got {values!r}")
+    entries = tuple(values)
+    for entry in entries:
+        check(entry)
+    return entries
+
+
+def from_mapping(cls: type[T], values: object, what: str) -> T:
+    """A dataclass from plain values (of JSON or TOML); fields that are dataclasses take mappings of their own.
+
+    What is missing takes its default; what is unknown, or missing without a default, is refused.
+    """
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{what} must be a table of fields, got {type(values).__name__}")
+    fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for name in values:
+        if name not in fields:
+            raise ValueError(f"{what} has no field {name!r}; {did_you_mean(name, fields)}")
+    for name, field in fields.items():
+        if name not in values and field.default is field.default_factory is dataclasses.MISSING:
+            raise ValueError(f"{what} must have the field {name!r}")
+    hints = typing.get_type_hints(cls)
+    return cls(**{name: _nested(hints[name], value, f"{what}'s {name}") for name, value in values.items()})
+
+
+def _nested(hint: object, value: object, what: str) -> object:
+    """The dataclass that a field holds, where it does (`Part` or `Part | None`); any other value as it is."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    for option in options:
+        if isinstance(option, type) and dataclasses.is_dataclass(option) and value is not None:
+            return value if isinstance(value, option) else from_mapping(option, value, what)
+    return value

@@ -1,0 +1,94 @@
+"""Labelled images from CIFAR or from a folder, in three parts that never mix."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+
+from msdnet.checks import check_choice, check_number, check_whole
+from msdnet.data.base import UNREADABLE, Batch, ImageData, Normalisation, Part, Shard
+from msdnet.data.cifar import CIFAR, CifarData
+
+__all__ = ["UNREADABLE", "Batch", "DataConfig", "ImageData", "Normalisation", "Part", "Shard", "open_data"]
+
+Unreadable = Literal["fatal", "skip"]
+FOLDER = "folder"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Which data, and how they are divided and prepared: all that is needed to open them again."""
+
+    dataset: str = "cifar100"
+    """cifar10, cifar100 or folder (one's own images, or ImageNet)."""
+    root: str | None = None
+    """Where the data are; for CIFAR, nothing stands for MSDNET_DATA or else a download."""
+    held_out: int | None = None
+    """Training images to hold out; by default the paper's 5,000 of CIFAR and 50,000 of ImageNet, else a tenth."""
+    held_out_seed: int = 0
+    subset: int | None = None
+    """Train on so many images only, for a quick try."""
+    crop_size: int = 224
+    """Side of the images of a folder that the network sees."""
+    resize: int | None = None
+    """Shorter side to which a folder's test images are resized before their centre is cropped; by default 8/7 of it."""
+    colour_jitter: float = 0.0
+    """Strength of the random changes of brightness, contrast and saturation of a folder's training images."""
+    workers: int | None = None
+    """Processes that decode a folder's images; by default as many as there are cores, up to 8."""
+    unreadable: Unreadable = "fatal"
+    """What an unreadable image in a folder means: the end, or a warning."""
+
+    def __post_init__(self) -> None:
+        check_choice("dataset", self.dataset, [*CIFAR, FOLDER])
+        check_choice("unreadable", self.unreadable, get_args(Unreadable))
+        for name in ("held_out", "subset", "resize"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name))
+        if self.workers is not None:
+            check_whole("workers", self.workers, at_least=0)
+        check_whole("crop_size", self.crop_size)
+        check_number("colour_jitter", self.colour_jitter, low=0, high=1)
+        if self.dataset == FOLDER and self.root is None:
+            raise ValueError("root must name the folder of images (--data), got nothing")
+
+    @staticmethod
+    def dataset_at(root: str | Path | None) -> str:
+        """What kind of data is at a place: CIFAR by its files, else a folder of images."""
+        place = root or os.environ.get("MSDNET_DATA")
+        if place is None:
+            return "cifar100"
+        for name, layout in CIFAR.items():
+            if any((Path(place) / sub / layout.train_files[0]).is_file() for sub in ("", layout.folder)):
+                return name
+        return FOLDER
+
+
+def open_data(config: DataConfig, device: torch.device | str = "cpu") -> ImageData:
+    """The data that a config describes, with batches on the given device."""
+    if config.dataset in CIFAR:
+        return CifarData(
+            config.dataset,
+            config.root,
+            device=device,
+            held_out=config.held_out or 5_000,
+            held_out_seed=config.held_out_seed,
+            subset=config.subset,
+        )
+    from msdnet.data.folder import FolderData  # here, since it alone needs torchvision
+
+    assert config.root is not None
+    return FolderData(
+        config.root,
+        device=device,
+        crop_size=config.crop_size,
+        resize=config.resize,
+        colour_jitter=config.colour_jitter,
+        workers=config.workers,
+        held_out=config.held_out,
+        held_out_seed=config.held_out_seed,
+        subset=config.subset,
+        unreadable=config.unreadable,
+    )

@@ -1,0 +1,113 @@
+"""What training and evaluation need of any data set: batches on a device, and three parts that never mix.
+
+`train` is what the weights are fitted to; `held_out` is part of the training images, never augmented and
+never trained on, for thresholds and for choosing between models; `test` is for the end.
+Knows nothing of networks.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["UNREADABLE", "Batch", "ImageData", "Normalisation", "Part", "Shard", "epoch_order", "hold_out"]
+
+Part = Literal["train", "held_out", "test"]
+
+# The label of an image that could not be read: it counts in no loss and in no accuracy.
+UNREADABLE = -1
+
+
+class Batch(NamedTuple):
+    """Images (N, channels, height, width), normalised, and their labels (N)."""
+
+    images: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """Means and standard deviations of the channels, for pixels between 0 and 1."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """Bytes (N, channels, height, width) to normalised numbers, in the same memory layout."""
+        shape = (1, -1, 1, 1)
+        scale = torch.tensor([1 / (255 * std) for std in self.std], device=pixels.device).view(shape)
+        shift = torch.tensor([-m / s for m, s in zip(self.mean, self.std, strict=True)], device=pixels.device)
+        return torch.addcmul(shift.view(shape), pixels.float(), scale)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Which of several processes this is; each takes its share of every batch."""
+
+    rank: int = 0
+    world: int = 1
+
+    def of(self, batch: Tensor) -> Tensor:
+        if len(batch) % self.world:
+            raise ValueError(f"batch_size must be a multiple of the {self.world} processes, got {len(batch)}")
+        share = len(batch) // self.world
+        return batch[self.rank * share : (self.rank + 1) * share]
+
+
+class ImageData(ABC):
+    """A data set of labelled images."""
+
+    name: str
+    classes: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    """Channels, height and width of the images in a batch."""
+    normalisation: Normalisation
+    held_out_indices: tuple[int, ...]
+    """The images of the training set that are held out, in the set's own order."""
+    held_out_seed: int
+
+    @abstractmethod
+    def size(self, part: Part) -> int:
+        """The number of images in a part."""
+
+    @abstractmethod
+    def training_batches(
+        self,
+        batch_size: int,
+        *,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        shard: Shard = Shard(),  # noqa: B008
+    ) -> Iterator[Batch]:
+        """The batches of an epoch from the first given one on, shuffled and augmented.
+
+        The same arguments give the same batches, whatever was asked for before: a run that is resumed in
+        the middle of an epoch sees what it would have seen. A last batch that would not be full is left out.
+        """
+
+    @abstractmethod
+    def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
+        """All images of a part in order, as they are, the last batch as small as it comes."""
+
+    def steps(self, batch_size: int) -> int:
+        """The number of batches in an epoch."""
+        return self.size("train") // batch_size
+
+
+def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
+    """Which of `size` images to hold out: the same on every machine and with every version of every library."""
+    if not 0 < count < size:
+        raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
+    keys = sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
+    return tuple(sorted(keys[:count]))
+
+
+def epoch_order(size: int, seed: int, epoch: int) -> tuple[Tensor, torch.Generator]:
+    """The order of an epoch's images, and a generator for their augmentation, from seed and epoch alone."""
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+    return torch.randperm(size, generator=generator), generator

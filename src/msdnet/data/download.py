@@ -1,0 +1,82 @@
+"""Fetching the CIFAR archives once, checked against their published checksums.
+
+Uses pooch, which downloads to a temporary file, compares the checksum and only then keeps it: a broken
+download is started again and never used. Needs the extra `train`.
+"""
+
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from msdnet.data.cifar import CifarLayout
+
+__all__ = ["fetch_cifar"]
+
+
+def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
+    """The folder of a CIFAR release, downloaded and unpacked if it is not there yet."""
+    import pooch
+
+    cache = cache or Path(pooch.os_cache("msdnet"))
+    folder = cache / layout.folder
+    if (folder / layout.names_file).is_file():
+        return folder
+    archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=_Progress())
+    _unpack(Path(archive), layout, cache)
+    return folder
+
+
+def _unpack(archive: Path, layout: "CifarLayout", cache: Path) -> None:
+    """Take just the files of the layout out of the archive; the folder appears only when it is complete."""
+    wanted = {layout.names_file, *layout.train_files, *layout.test_files}
+    with tempfile.TemporaryDirectory(dir=cache) as scratch, tarfile.open(archive) as tar:
+        folder = Path(scratch) / layout.folder
+        folder.mkdir()
+        for member in tar:
+            name = PurePosixPath(member.name).name
+            source = tar.extractfile(member) if name in wanted else None
+            if source is not None:
+                with (folder / name).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+        missing = wanted - {path.name for path in folder.iterdir()}
+        if missing:
+            raise ValueError(f"{archive}: no {', '.join(sorted(missing))} in it")
+        shutil.rmtree(cache / layout.folder, ignore_errors=True)
+        folder.rename(cache / layout.folder)
+
+
+class _Progress:
+    """Shows pooch's progress with rich: what it asks for is tqdm's interface."""
+
+    def __init__(self) -> None:
+        from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+        self._progress = Progress(
+            "downloading",
+            *Progress.get_default_columns()[1:3],
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._task = self._progress.add_task("download", total=None)
+
+    @property
+    def total(self) -> float | None:
+        return self._progress.tasks[0].total
+
+    @total.setter
+    def total(self, size: float) -> None:
+        self._progress.update(self._task, total=size)
+        self._progress.start()
+
+    def update(self, size: int) -> None:
+        self._progress.update(self._task, advance=size)
+
+    def reset(self) -> None:
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        self._progress.stop()

@@ -1,0 +1,431 @@
+"""Any folder of images, ImageNet among them: found, divided into parts, and read by worker processes.
+
+Workers decode with Pillow, crop and flip, and hand on bytes; the device normalises them. A worker is told all it
+needs with each request (files, labels, seeds) and remembers nothing: any batch can be made again, and the number of
+workers changes no pixel. Knows files and pixels; nothing of networks or training.
+"""
+
+import hashlib
+import math
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import torch
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import v2  # type: ignore[import-untyped]
+
+from msdnet.checks import check_choice, check_number, check_whole
+from msdnet.data.base import UNREADABLE, Batch, ImageData, Normalisation, Part, Shard, epoch_order, hold_out
+
+__all__ = ["FolderData"]
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+# A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
+LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
+
+TEST_SHARE = HELD_OUT_SHARE = 0.1
+MANY, HELD_OUT_OF_MANY = 1_000_000, 50_000  # the paper's held-out set of ImageNet
+
+# A training crop, as for ResNets: its share of the image's area, and its width over its height.
+CROP_AREA, CROP_RATIO = [0.08, 1.0], [3 / 4, 4 / 3]
+
+_Unreadable = Literal["fatal", "skip"]
+_Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+class _File(NamedTuple):
+    path: str
+    """From the root on, with slashes: the same on every machine."""
+    label: int
+
+
+class _Found(NamedTuple):
+    classes: tuple[str, ...]
+    training: list[_File]
+    test: list[_File]
+    held_out: tuple[int, ...]
+    """Which of the training files."""
+
+
+class _Sample(NamedTuple):
+    """One image of a batch, as a worker is asked for it."""
+
+    path: str
+    label: int
+    seed: int | None
+    """Of the augmentation; none for an image as it is."""
+
+
+class _Pixels(NamedTuple):
+    """A batch as a worker returns it."""
+
+    images: Tensor
+    """Bytes (N, 3, height, width), channels last."""
+    labels: Tensor
+    unreadable: Sequence[tuple[str, str]]
+    """Paths and reasons."""
+
+
+class FolderData(ImageData):
+    """Images in folders named for their classes: `train/CLASS/*` and `val/CLASS/*`, or `CLASS/*` alone.
+
+    In the first layout `val` (or `test`) is the test part, and held-out images are chosen from `train` by their
+    number. The second is divided by the hash of each file's name, a tenth for testing and a tenth of the rest
+    held out: files can be added and no other moves from part to part.
+
+    - crop_size: side of the images in a batch
+    - resize: shorter side of a test image before its centre is cropped; by default 8/7 of crop_size, so 256 for 224
+    - colour_jitter: how far brightness, contrast and saturation vary in training (the ResNet code: 0.4)
+    - held_out: how many training images; by default a tenth, or 50,000 of more than a million
+    - subset: train on so many images only, for a quick try
+    - classes: the names in the order of their labels, as a trained network has them; by default sorted
+    - unreadable: an image that cannot be read ends the run, or is warned of once and labelled UNREADABLE
+    - workers: processes that read, 0 for none but this one; by default as many as there are cores, up to 8
+    """
+
+    normalisation = Normalisation(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        device: torch.device | str = "cpu",
+        crop_size: int = 224,
+        resize: int | None = None,
+        colour_jitter: float = 0.0,
+        held_out: int | None = None,
+        held_out_seed: int = 0,
+        subset: int | None = None,
+        classes: Sequence[str] | None = None,
+        unreadable: _Unreadable = "fatal",
+        workers: int | None = None,
+    ) -> None:
+        check_whole("crop_size", crop_size)
+        resize = round(crop_size * 8 / 7) if resize is None else resize
+        check_whole("resize", resize, at_least=crop_size)
+        check_number("colour_jitter", colour_jitter, low=0, high=1)
+        check_choice("unreadable", unreadable, get_args(_Unreadable))
+        self.workers = min(8, _cores()) if workers is None else workers
+        check_whole("workers", self.workers, at_least=0)
+        self.root = Path(root)
+        self.name = self.root.resolve().name
+        self.device = torch.device(device)
+        self.image_shape = (3, crop_size, crop_size)
+        self.unreadable = unreadable
+        found = _find(self.root, classes, held_out, held_out_seed)
+        self.classes = found.classes
+        self.held_out_indices = found.held_out
+        self.held_out_seed = held_out_seed
+        self._files = _divide(self.root, found, subset)
+        self._reader = _Reader(crop_size, resize, colour_jitter)
+        self._idle: list[tuple[_Requests, DataLoader[_Pixels]]] = []
+        self._warned_of: set[str] = set()
+
+    def size(self, part: Part) -> int:
+        return len(self._files[part])
+
+    def paths(self, part: Part) -> list[str]:
+        """The files of a part in order, from the root on."""
+        return [file.path for file in self._files[part]]
+
+    def training_batches(
+        self,
+        batch_size: int,
+        *,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        shard: Shard = Shard(),  # noqa: B008
+    ) -> Iterator[Batch]:
+        check_whole("batch_size", batch_size)
+        order, _ = epoch_order(self.size("train"), seed, epoch)
+        starts = range(first * batch_size, self.steps(batch_size) * batch_size, batch_size)
+        shares = [shard.of(order[start : start + batch_size]) for start in starts]
+        return self._read(
+            [self._sample("train", index, _seed(seed, epoch, index)) for index in share.tolist()] for share in shares
+        )
+
+    def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
+        check_whole("batch_size", batch_size)
+        size = self.size(part)
+        return self._read(
+            [self._sample(part, index) for index in range(start, min(start + batch_size, size))]
+            for start in range(0, size, batch_size)
+        )
+
+    def _sample(self, part: Part, index: int, seed: int | None = None) -> _Sample:
+        path, label = self._files[part][index]
+        return _Sample(f"{self.root}/{path}", label, seed)
+
+    def _read(self, samples: Iterable[list[_Sample]]) -> Iterator[Batch]:
+        """Batches on the device. Workers are kept for the next epoch, unless this one is broken off."""
+        requests, loader = self._idle.pop() if self._idle else self._start_workers()
+        requests.samples = samples
+        for images, labels, unreadable in loader:
+            self._report(unreadable)
+            images, labels = (tensor.to(self.device, non_blocking=True) for tensor in (images, labels))
+            yield Batch(self.normalisation(images), labels)
+        self._idle.append((requests, loader))
+
+    def _start_workers(self) -> tuple["_Requests", DataLoader[_Pixels]]:
+        requests = _Requests()
+        loader = DataLoader(
+            self._reader,
+            sampler=requests,
+            batch_size=None,  # a request is a whole batch
+            num_workers=self.workers,
+            persistent_workers=self.workers > 0,
+            worker_init_fn=_leave_group,
+            pin_memory=self.device.type == "cuda",
+            generator=torch.Generator(),  # else each epoch draws from torch's own, which is the caller's
+        )
+        return requests, loader
+
+    def _report(self, unreadable: Iterable[tuple[str, str]]) -> None:
+        for path, reason in unreadable:
+            message = f"unreadable image {path}: {reason}"
+            if self.unreadable == "fatal":
+                raise ValueError(f"{message} (unreadable='skip' goes on without it)")
+            if path not in self._warned_of:
+                self._warned_of.add(path)
+                warnings.warn(message, stacklevel=3)
+
+
+# Finding files
+
+
+def _find(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> _Found:
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
+    train, tests = root / "train", [root / "val", root / "test"]
+    divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
+    return (_find_divided if divided else _find_whole)(root, classes, held_out, seed)
+
+
+def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> _Found:
+    classes, training = _labelled(root, root / "train", classes)
+    tests = [folder for folder in (root / "val", root / "test") if folder.is_dir() and _class_names(folder)]
+    if len(tests) != 1:
+        raise ValueError(f"{root}: {'both' if tests else 'neither'} of val/ and test/ with class folders; {LAYOUTS}")
+    test = _scan(root, tests[0], classes)
+    share = HELD_OUT_OF_MANY if len(training) > MANY else max(1, round(HELD_OUT_SHARE * len(training)))
+    count = share if held_out is None else held_out
+    _check_held_out(root, count, len(training))
+    return _Found(classes, training, test, hold_out(len(training), count, seed))
+
+
+def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> _Found:
+    classes, files = _labelled(root, root, classes)
+    test = [file for file in files if _fraction(file.path) < TEST_SHARE]
+    training = [file for file in files if _fraction(file.path) >= TEST_SHARE]
+    keys = [_fraction(f"{seed}/{file.path}") for file in training]
+    limit = HELD_OUT_SHARE
+    if held_out is not None:
+        _check_held_out(root, held_out, len(training))
+        limit = sorted(keys)[held_out]
+    return _Found(classes, training, test, tuple(index for index, key in enumerate(keys) if key < limit))
+
+
+def _check_held_out(root: Path, count: int, training: int) -> None:
+    check_whole("held_out", count)
+    if count >= training:
+        raise ValueError(f"held_out must be fewer than the {training} training images in {root}, got {count}")
+
+
+def _labelled(root: Path, folder: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ...], list[_File]]:
+    """The classes of a folder with training images, and its files."""
+    found = _class_names(folder)
+    if len(found) < 2:
+        raise ValueError(f"{folder}: {f'only one class, {found[0]!r}' if found else 'no class folders'}; {LAYOUTS}")
+    missing = [name for name in classes or () if name not in found]
+    if missing:
+        raise ValueError(f"{folder}: no folder for {_some(missing)} of the {len(classes or ())} classes")
+    names = tuple(classes or found)
+    return names, _scan(root, folder, names)
+
+
+def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[_File]:
+    """The images in the class folders of a folder, by path."""
+    labels = {name: label for label, name in enumerate(classes)}
+    found = _class_names(folder)
+    unknown = [name for name in found if name not in labels]
+    if unknown:
+        raise ValueError(f"{folder}: {_some(unknown)} not among the {len(classes)} classes: {_some(classes)}")
+    files = {name: [_File(path, labels[name]) for path in _image_paths(root, folder / name)] for name in found}
+    empty = [name for name in found if not files[name]]
+    if empty:
+        raise ValueError(f"{folder}: no images in {_some(empty)}; expected files that end in {' '.join(SUFFIXES)}")
+    return sorted(file for in_class in files.values() for file in in_class)
+
+
+def _class_names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+
+
+def _image_paths(root: Path, folder: Path) -> Iterator[str]:
+    for where, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        prefix = Path(where).relative_to(root).as_posix()
+        for name in names:
+            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
+                yield f"{prefix}/{name}"
+
+
+def _divide(root: Path, found: _Found, subset: int | None) -> Mapping[Part, list[_File]]:
+    held_out = set(found.held_out)
+    parts: dict[Part, list[_File]] = {
+        "train": [file for index, file in enumerate(found.training) if index not in held_out],
+        "held_out": [found.training[index] for index in found.held_out],
+        "test": found.test,
+    }
+    for part, files in parts.items():
+        if not files:
+            total = len(found.training) + len(found.test)
+            raise ValueError(f"{root}: {total} images are too few to divide, none falls to the part {part!r}")
+    labels = {file.label for file in parts["train"]}
+    untrained = [name for label, name in enumerate(found.classes) if label not in labels]
+    if untrained:
+        raise ValueError(f"{root}: no image of {_some(untrained)} is left to train on; add images or hold out fewer")
+    if subset is not None and subset < len(parts["train"]):
+        parts["train"] = [parts["train"][index] for index in hold_out(len(parts["train"]), subset, seed=0)]
+    return parts
+
+
+def _some(names: Sequence[str]) -> str:
+    """A few of the names."""
+    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _digest(text: str) -> int:
+    """64 bits that depend on the text alone; a file's name need not be valid Unicode."""
+    return int.from_bytes(hashlib.sha256(os.fsencode(text)).digest()[:8])
+
+
+def _fraction(text: str) -> float:
+    return _digest(text) / 2**64
+
+
+# Reading images
+
+
+class _Requests:
+    """The batches to read next. A loader that keeps its workers asks anew in every epoch."""
+
+    samples: Iterable[list[_Sample]] = ()
+
+    def __iter__(self) -> Iterator[list[_Sample]]:
+        return iter(self.samples)
+
+
+class _Reader(Dataset[_Pixels]):
+    """What a worker does: a list of samples to a batch of pixels."""
+
+    def __init__(self, crop_size: int, resize: int, colour_jitter: float) -> None:
+        self.crop_size = crop_size
+        self.resize = resize
+        jitter = v2.ColorJitter(brightness=colour_jitter, contrast=colour_jitter, saturation=colour_jitter)
+        self.augment = v2.Compose([v2.RandomHorizontalFlip(), *([jitter] if colour_jitter else [])])
+
+    def __getitem__(self, samples: list[_Sample]) -> _Pixels:
+        side = self.crop_size
+        labels = torch.tensor([sample.label for sample in samples])
+        rows, unreadable = [], []
+        for row, sample in enumerate(samples):
+            try:
+                rows.append(self._image(sample).tobytes())
+            except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
+                rows.append(bytes(side * side * 3))
+                labels[row] = UNREADABLE
+                unreadable.append((sample.path, _reason(error)))
+        pixels = torch.frombuffer(bytearray().join(rows), dtype=torch.uint8)
+        return _Pixels(pixels.view(-1, side, side, 3).permute(0, 3, 1, 2), labels, unreadable)
+
+    def _image(self, sample: _Sample) -> Image.Image:
+        with _strict_about_bombs_only(), Image.open(sample.path, formats=FORMATS) as image:
+            if sample.seed is None:
+                return _cropped(image, _centre(image.size, self.resize, self.crop_size), self.crop_size)
+            with _seeded(sample.seed):
+                top, left, height, width = v2.RandomResizedCrop.get_params(image, CROP_AREA, CROP_RATIO)
+                crop = _cropped(image, (left, top, left + width, top + height), self.crop_size)
+                augmented: Image.Image = self.augment(crop)
+                return augmented
+
+
+def _centre(size: tuple[int, int], resize: int, side: int) -> _Box:
+    """What is left of an image whose shorter side is resized, then the centre cropped, in its own pixels."""
+    shorter = min(size)
+    resized = [resize * length // shorter for length in size]
+    starts = [round((length - side) / 2) for length in resized]
+    left, top = (start * full / length for start, full, length in zip(starts, size, resized, strict=True))
+    right, bottom = ((start + side) * full / length for start, full, length in zip(starts, size, resized, strict=True))
+    return left, top, right, bottom
+
+
+def _cropped(image: Image.Image, box: _Box, side: int) -> Image.Image:
+    """The box, resized to a square, in RGB, upright. Decodes no more pixels than that takes."""
+    (width, height), (left, top, right, bottom) = image.size, box
+    # A JPEG is decoded to a half, a quarter or an eighth if twice the pixels that are wanted are left.
+    enough = (math.ceil(2 * side * width / (right - left)), math.ceil(2 * side * height / (bottom - top)))
+    drafted = image.draft(None, enough)  # a mode, and the box that is now the whole image
+    scale = drafted[1][2] / width if drafted else 1.0
+    crop = _rgb(image).resize(
+        (side, side), Image.Resampling.BILINEAR, (left * scale, top * scale, right * scale, bottom * scale)
+    )
+    # The camera's orientation: a centre is a centre either way, and a random crop as likely.
+    ImageOps.exif_transpose(crop, in_place=True)
+    return crop
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
+        image = image.point(lambda level: level * (1 / 256)).convert("L")
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _seed(seed: int, epoch: int, index: int) -> int:
+    """Of one image's augmentation in one epoch."""
+    return _digest(f"{seed}/{epoch}/{index}")
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Torch's random numbers from this seed; afterwards they go on as if nothing had been drawn."""
+    generator = torch.default_generator  # torch.manual_seed would reach for the GPUs' as well
+    before = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(before)
+
+
+@contextmanager
+def _strict_about_bombs_only() -> Iterator[None]:
+    """An image of more pixels than Pillow finds safe is not read; odd metadata and palettes are no matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        yield
+
+
+def _leave_group(_worker: int) -> None:
+    """Ctrl-C and a signal to the whole group are for the main process, which may want to finish a step and save."""
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

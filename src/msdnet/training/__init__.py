@@ -1,0 +1,25 @@
+"""Training a network: `train` starts a run in a folder, `resume` goes on with one.
+
+from msdnet.data import DataConfig
+from msdnet.training import train
+
+summary = train("fast", data=DataConfig(dataset="cifar100"), network="cifar_anytime", out="runs/first")
+print(summary.held_out_accuracy)
+"""
+
+from msdnet.training.evaluation import evaluate
+from msdnet.training.recipe import Recipe, load_recipe, recipe_names
+from msdnet.training.run import resume, train
+from msdnet.training.trainer import DivergenceError, Interrupted, Summary
+
+__all__ = [
+    "DivergenceError",
+    "Interrupted",
+    "Recipe",
+    "Summary",
+    "evaluate",
+    "load_recipe",
+    "recipe_names",
+    "resume",
+    "train",
+]

@@ -1,0 +1,158 @@
+"""What a person sees of a training: a live display in a terminal, one plain line per epoch elsewhere.
+
+Knows nothing of how the figures come about.
+"""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Display", "EpochFigures", "LiveDisplay", "MetricsFile", "PlainDisplay", "choose_display"]
+
+
+@dataclass(frozen=True)
+class EpochFigures:
+    """What one epoch brought."""
+
+    epoch: int
+    """Epochs done, this one included."""
+    epochs: int
+    loss: float
+    learning_rate: float
+    train_accuracy: tuple[float, ...]
+    held_out_accuracy: tuple[float, ...] | None
+    images_per_second: float
+    seconds: float
+
+    @property
+    def seconds_left(self) -> float:
+        return (self.epochs - self.epoch) * self.seconds
+
+
+class Display:
+    """Hears of everything; shows nothing."""
+
+    def start(self, epochs: int, steps: int) -> None:
+        """A training of so many epochs of so many steps begins or goes on."""
+
+    def step(self, epoch: int, step: int) -> None:
+        """A step is done."""
+
+    def epoch(self, figures: EpochFigures) -> None:
+        """An epoch is done."""
+
+    def say(self, message: str) -> None:
+        """Something happened that a person should know."""
+
+    def stop(self) -> None:
+        """The training ends here, finished or not."""
+
+
+class PlainDisplay(Display):
+    """One line per epoch."""
+
+    def epoch(self, figures: EpochFigures) -> None:
+        self.say(_line(figures))
+
+    def say(self, message: str) -> None:
+        print(message, flush=True)
+
+
+class LiveDisplay(Display):
+    """A line per epoch above two moving bars: steps of this epoch, epochs of the training."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description:<6}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        )
+
+    def start(self, epochs: int, steps: int) -> None:
+        self._steps = self._progress.add_task("step", total=steps)
+        self._epochs = self._progress.add_task("epoch", total=epochs)
+        self._progress.start()
+
+    def step(self, epoch: int, step: int) -> None:
+        self._progress.update(self._steps, completed=step)
+        self._progress.update(self._epochs, completed=epoch)
+
+    def epoch(self, figures: EpochFigures) -> None:
+        self._progress.update(self._epochs, completed=figures.epoch)
+        self.say(_line(figures))
+
+    def say(self, message: str) -> None:
+        self._progress.console.print(message, highlight=False, markup=False)
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+def choose_display() -> Display:
+    return LiveDisplay() if sys.stdout.isatty() else PlainDisplay()
+
+
+class MetricsFile:
+    """`metrics.jsonl`, a line per epoch, and TensorBoard's own files where that is installed."""
+
+    def __init__(self, folder: Path, epochs_done: int) -> None:
+        """Lines of epochs that a resumed run will do again are dropped."""
+        self._path = folder / "metrics.jsonl"
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        kept = [line for line in lines if _epoch_of(line) <= epochs_done]
+        self._path.write_text("".join(f"{line}\n" for line in kept))
+        self._tensorboard = _tensorboard(folder, epochs_done)
+
+    def write(self, figures: EpochFigures) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps(asdict(figures)) + "\n")
+        if self._tensorboard is not None:
+            self._tensorboard.add_scalar("loss", figures.loss, figures.epoch)
+            self._tensorboard.add_scalar("learning_rate", figures.learning_rate, figures.epoch)
+            for part, accuracies in (("train", figures.train_accuracy), ("held_out", figures.held_out_accuracy or ())):
+                for k, accuracy in enumerate(accuracies, start=1):
+                    self._tensorboard.add_scalar(f"{part}_accuracy/exit_{k}", accuracy, figures.epoch)
+
+    def close(self) -> None:
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
+
+def _epoch_of(line: str) -> float:
+    """The epoch of a line; a line cut short by a kill counts as the last there could be."""
+    try:
+        return int(json.loads(line)["epoch"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def _tensorboard(folder: Path, epochs_done: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(folder / "tensorboard", purge_step=epochs_done + 1)
+
+
+def _line(figures: EpochFigures) -> str:
+    """An epoch in words, with the accuracies of the first, the middle and the last exit."""
+    held_out = figures.held_out_accuracy
+    return (
+        f"epoch {figures.epoch}/{figures.epochs}  loss {figures.loss:.3f}  train {_three(figures.train_accuracy)}"
+        + (f"  held-out {_three(held_out)}" if held_out is not None else "")
+        + f"  {figures.images_per_second:,.0f} images/s  {_duration(figures.seconds_left)} left"
+    )
+
+
+def _duration(seconds: float) -> str:
+    """Hours, minutes and seconds, as far as they matter."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def _three(accuracies: tuple[float, ...]) -> str:
+    places = sorted({0, len(accuracies) // 2, len(accuracies) - 1})
+    return " ".join(f"{100 * accuracies[place]:.1f}%" for place in places)

@@ -1,0 +1,103 @@
+"""What is minimised: the sum over exits of w_k times cross-entropy, and what may be added to it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from msdnet.anytime import answer_probabilities
+from msdnet.data.base import UNREADABLE
+from msdnet.networks import StagedNetwork
+from msdnet.training.recipe import Distillation, ExitWeights, Loss
+
+__all__ = ["BalancedExits", "exit_weights", "training_loss"]
+
+
+def exit_weights(weights: ExitWeights, costs: Sequence[float]) -> tuple[float, ...]:
+    """One weight for each exit, 1 on average.
+
+    Those derived from budgets are the chance that a budget ends between an exit and the next one.
+    """
+    exits = len(costs)
+    if weights.given is not None:
+        if len(weights.given) != exits:
+            raise ValueError(f"exit_weights.given must have one weight for each of {exits} exits, got {weights.given}")
+        raw = weights.given
+    elif weights.budgets is not None:
+        raw = answer_probabilities(costs, weights.budgets)
+    else:
+        raw = (1.0,) * exits
+    if sum(raw) <= 0:
+        raise ValueError(f"exit_weights must be above 0 for some exit, got {raw} for costs {tuple(costs)}")
+    return tuple(weight * exits / sum(raw) for weight in raw)
+
+
+def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss) -> Tensor:
+    """The loss of a batch from logits (exits, N, classes), labels (N) and weights (exits)."""
+    exits, rows, _ = logits.shape
+    logits = logits.float()
+    entropies = functional.cross_entropy(
+        logits.flatten(0, 1),
+        labels.repeat(exits),
+        ignore_index=UNREADABLE,
+        label_smoothing=loss.label_smoothing,
+        reduction="none",
+    ).view(exits, rows)
+    if loss.distillation.weight:
+        entropies = entropies + loss.distillation.weight * _distillation(logits, labels, loss.distillation)
+    readable = (labels != UNREADABLE).sum().clamp(min=1)
+    return (weights @ entropies).sum() / readable
+
+
+def _distillation(logits: Tensor, labels: Tensor, distillation: Distillation) -> Tensor:
+    """Divergence (exits, N) of each exit from its teacher, both softened; scaled to keep gradients comparable."""
+    temperature = distillation.temperature
+    log_students = functional.log_softmax(logits / temperature, dim=2)
+    teachers = (
+        log_students.detach()[-1:] if distillation.teacher == "last" else log_students.detach()[len(logits) // 2 :]
+    )
+    log_teacher = teachers.logsumexp(dim=0, keepdim=True) - math.log(len(teachers))
+    divergence = (log_teacher.exp() * (log_teacher - log_students)).sum(dim=2)
+    return temperature**2 * divergence * (labels != UNREADABLE)
+
+
+class BalancedExits(nn.Module):
+    """A network whose gradients are averaged, instead of added, where they meet at an exit.
+
+    Of K exits, exit k and the K - k later ones share the layers before it: each counts 1 / (K - k + 1) there, so
+    that those layers see gradients of the same size wherever they are in the network.
+    """
+
+    def __init__(self, network: StagedNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        logits, state = [], self.network.begin(images, lazy=False)
+        for exits_left in range(self.network.exit_count, 0, -1):
+            answer, state = self.network.advance(state)
+            logits.append(_ScaleGradient.apply(answer, 1 / exits_left))
+            later = (exits_left - 1) / exits_left
+            state = replace(state, maps={name: _ScaleGradient.apply(x, later) for name, x in state.maps.items()})
+        return logits
+
+    @torch.no_grad()
+    def restore_heads(self) -> None:
+        """After the backward pass, give each head its full gradient back: no other exit shares it."""
+        for k, head in enumerate(self.network.heads):
+            gradients = [parameter.grad for parameter in head.parameters() if parameter.grad is not None]
+            torch._foreach_mul_(gradients, float(self.network.exit_count - k))
+
+
+class _ScaleGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, tensor: Tensor, scale: float) -> Tensor:
+        ctx.scale = scale  # type: ignore[attr-defined]
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient * ctx.scale, None  # type: ignore[attr-defined]

@@ -1,0 +1,176 @@
+"""How a network is trained: a frozen description, checked where it is made, read from TOML.
+
+Knows no torch: what the words mean in tensors, the other modules of this package say.
+"""
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from msdnet.anytime import Exponential, Samples, Uniform
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, numbers
+from msdnet.naming import did_you_mean
+
+__all__ = ["Distillation", "ExitWeights", "Loss", "Optimiser", "Recipe", "Schedule", "load_recipe", "recipe_names"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimiser:
+    """Stochastic gradient descent with momentum."""
+
+    learning_rate: float = 0.1
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 1e-4
+    decay_norms_and_biases: bool = True
+    """Whether weight decay reaches BN and biases as well."""
+
+    def __post_init__(self) -> None:
+        check_number("learning_rate", self.learning_rate, low=0, above=True)
+        check_number("momentum", self.momentum, low=0, high=1)
+        check_number("weight_decay", self.weight_decay, low=0)
+        check_flag("nesterov", self.nesterov)
+        check_flag("decay_norms_and_biases", self.decay_norms_and_biases)
+        if self.nesterov and self.momentum == 0:
+            raise ValueError("momentum must be above 0 with nesterov, got 0")
+
+
+ScheduleKind = Literal["steps", "cosine", "one_cycle"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """How the learning rate moves."""
+
+    kind: ScheduleKind = "steps"
+    """Dropped at given epochs; along half a cosine to 0; or in straight lines up over the warm-up and down to 0."""
+    warmup_epochs: float = 0
+    """The learning rate rises from 0 over so many epochs."""
+    drop_epochs: tuple[float, ...] = ()
+    drop_factor: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_choice("kind", self.kind, get_args(ScheduleKind))
+        check_number("warmup_epochs", self.warmup_epochs, low=0)
+        check_number("drop_factor", self.drop_factor, low=0, high=1, above=True)
+        object.__setattr__(self, "drop_epochs", numbers("drop_epochs", self.drop_epochs, low=0))
+        if self.drop_epochs and self.kind != "steps":
+            raise ValueError(f'drop_epochs belong to the kind "steps", got them with {self.kind!r}')
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExitWeights:
+    """The paper's w_k: uniform if nothing is set, given one by one, or derived from a distribution P(B) of budgets."""
+
+    given: tuple[float, ...] | None = None
+    exponential: Exponential | None = None
+    uniform: Uniform | None = None
+    samples: Samples | None = None
+
+    def __post_init__(self) -> None:
+        chosen = [f.name for f in dataclasses.fields(self) if getattr(self, f.name) is not None]
+        if len(chosen) > 1:
+            raise ValueError(f"exit_weights must be set in one way, got {', '.join(chosen)}")
+        if self.given is not None:
+            object.__setattr__(self, "given", numbers("given", self.given, low=0))
+
+    @property
+    def budgets(self) -> Exponential | Uniform | Samples | None:
+        return self.exponential or self.uniform or self.samples
+
+
+Teacher = Literal["last", "later_half"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distillation:
+    """Exits learn from the network's own later exits, beside the labels."""
+
+    weight: float = 0.0
+    """How much the distillation counts beside the cross-entropy; 0 turns it off."""
+    temperature: float = 2.0
+    teacher: Teacher = "last"
+    """The last exit, or the average of the later half of them."""
+
+    def __post_init__(self) -> None:
+        check_number("weight", self.weight, low=0)
+        check_number("temperature", self.temperature, low=0, above=True)
+        check_choice("teacher", self.teacher, get_args(Teacher))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What is minimised: the sum over exits of w_k times that exit's loss."""
+
+    exit_weights: ExitWeights = field(default_factory=ExitWeights)
+    label_smoothing: float = 0.0
+    distillation: Distillation = field(default_factory=Distillation)
+    balance_gradients: bool = False
+    """Whether gradients that meet at an exit are averaged, so that shared layers see equal magnitudes."""
+
+    def __post_init__(self) -> None:
+        check_number("label_smoothing", self.label_smoothing, low=0, high=1)
+        check_flag("balance_gradients", self.balance_gradients)
+
+
+Selection = Literal["last", "best"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything about a training but the network, the data and the seed."""
+
+    name: str = "custom"
+    epochs: int
+    batch_size: int
+    optimiser: Optimiser = field(default_factory=Optimiser)
+    schedule: Schedule = field(default_factory=Schedule)
+    loss: Loss = field(default_factory=Loss)
+    average_decay: float = 0.0
+    """Decay per step of an exponential moving average of the weights, which then is the result; 0 turns it off."""
+    evaluate_every: int = 1
+    """Epochs between evaluations on the held-out images."""
+    select: Selection = "last"
+    """The result: the weights of the last epoch, or the best on the held-out images (mean accuracy of the exits)."""
+
+    def __post_init__(self) -> None:
+        check_whole("epochs", self.epochs)
+        check_whole("batch_size", self.batch_size)
+        check_whole("evaluate_every", self.evaluate_every)
+        check_number("average_decay", self.average_decay, low=0, high=1)
+        check_choice("select", self.select, get_args(Selection))
+
+    def lasting(self, epochs: int) -> "Recipe":
+        """The same recipe over another number of epochs, its warm-up and drops moved in proportion."""
+        check_whole("epochs", epochs)
+        ratio = epochs / self.epochs
+        schedule = dataclasses.replace(
+            self.schedule,
+            warmup_epochs=self.schedule.warmup_epochs * ratio,
+            drop_epochs=tuple(epoch * ratio for epoch in self.schedule.drop_epochs),
+        )
+        return dataclasses.replace(self, epochs=epochs, schedule=schedule)
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with the package."""
+    folder = resources.files("msdnet.training") / "recipes"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_recipe(name: str | Path) -> Recipe:
+    """A recipe of the package by its name, or one's own by the path of its TOML file."""
+    if str(name) in recipe_names():
+        text = (resources.files("msdnet.training") / "recipes" / f"{name}.toml").read_text()
+    elif str(name).endswith(".toml"):
+        text = Path(name).read_text()
+    else:
+        raise ValueError(f"unknown recipe {str(name)!r}; {did_you_mean(name, recipe_names())} (or a .toml file)")
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"recipe {name}: {error}") from error
+    return from_mapping(Recipe, {"name": Path(name).stem} | values, f"recipe {name}")

@@ -1,0 +1,176 @@
+"""Starting a run in a folder, and going on with one."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from msdnet.checks import from_mapping
+from msdnet.config import NetworkConfig
+from msdnet.data import DataConfig, ImageData, open_data
+from msdnet.data.base import Shard
+from msdnet.networks import create_network
+from msdnet.training.checkpoint import write_atomically
+from msdnet.training.display import Display, choose_display
+from msdnet.training.distributed import pick_device, processes, wait_for_all
+from msdnet.training.recipe import Recipe, load_recipe
+from msdnet.training.step import GraphedStep, Step
+from msdnet.training.trainer import CHECKPOINT, Summary, Trainer
+from msdnet.version import VERSION
+
+__all__ = ["make_step", "resume", "train"]
+
+
+def train(
+    recipe: str | Path | Recipe,
+    *,
+    data: DataConfig | ImageData,
+    out: str | Path,
+    network: str | NetworkConfig | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    compiled: bool = False,
+    test: bool = False,
+    display: Display | None = None,
+    checkpoint_seconds: float = 60,
+) -> Summary:
+    """Train a network by a recipe into a new folder.
+
+    The network is a preset's name or a config, by default the anytime network that fits the data; its classes
+    are the data's. The test images are looked at, once and at the end, only if `test` is set.
+    """
+    folder = Path(out)
+    if (folder / CHECKPOINT).exists() or (folder / "run.json").exists():
+        raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
+    chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    torch_device = pick_device(device)
+    with processes(torch_device) as shard:
+        images = data if isinstance(data, ImageData) else open_data(data, torch_device)
+        config = _network_config(network, images)
+        facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed, compiled)
+        if shard.rank == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+        wait_for_all()
+        trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
+        return trainer.run(test)
+
+
+def resume(
+    out: str | Path,
+    *,
+    data: ImageData | None = None,
+    root: str | Path | None = None,
+    device: str | None = None,
+    test: bool = False,
+    display: Display | None = None,
+    checkpoint_seconds: float = 60,
+) -> Summary:
+    """Go on with the run in a folder, from its last checkpoint or from its start.
+
+    `root` says where the data are now, if they have moved; `data` gives them, if the run was started with its own.
+    """
+    folder = Path(out)
+    facts = _read_run(folder)
+    recipe = from_mapping(Recipe, facts["recipe"], f"{folder}/run.json's recipe")
+    config = NetworkConfig.from_dict(facts["network"])
+    torch_device = pick_device(device)
+    with processes(torch_device) as shard:
+        images = data or _reopen(facts, root, torch_device)
+        trainer = _trainer(recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
+        if (folder / CHECKPOINT).exists():
+            trainer.resume()
+        return trainer.run(test)
+
+
+def make_step(
+    network: str | NetworkConfig,
+    recipe: Recipe,
+    data: ImageData,
+    device: torch.device,
+    *,
+    compiled: bool = False,
+    distributed: bool = False,
+) -> Step:
+    """A fresh network on its device, and the way to train it that is fastest there."""
+    built: Any = create_network(_network_config(network, data)).to(device).to(memory_format=torch.channels_last)
+    on_gpu = device.type == "cuda"
+    if on_gpu:
+        torch.backends.cudnn.benchmark = True  # shapes never change: let cuDNN time its kernels once
+    if on_gpu and distributed:
+        built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
+    kind = GraphedStep if on_gpu and not distributed else Step
+    return kind(built, recipe, data.image_shape[1:], compiled=compiled, distributed=distributed)
+
+
+def _network_config(network: str | NetworkConfig | None, data: ImageData) -> NetworkConfig:
+    channels, height, _ = data.image_shape
+    default = "cifar_anytime" if height <= 64 else "imagenet_4"
+    with torch.device("meta"):  # only the config is wanted, but checked as a network's
+        return create_network(network or default, classes=len(data.classes), input_channels=channels).config
+
+
+def _facts(
+    recipe: Recipe, config: NetworkConfig, data: ImageData, data_config: DataConfig | None, seed: int, compiled: bool
+) -> dict[str, Any]:
+    """All that defines a run, as plain JSON values."""
+    facts = {
+        "msdnet": VERSION,
+        "torch": torch.__version__,
+        "network": dataclasses.asdict(config),
+        "recipe": dataclasses.asdict(recipe),
+        "seed": seed,
+        "compiled": compiled,
+        "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
+        "classes": data.classes,
+        "image_shape": data.image_shape,
+        "normalisation": dataclasses.asdict(data.normalisation),
+        "held_out": len(data.held_out_indices),
+        "held_out_seed": data.held_out_seed,
+    }
+    return dict(json.loads(json.dumps(facts)))
+
+
+def _trainer(
+    recipe: Recipe,
+    config: NetworkConfig,
+    data: ImageData,
+    folder: Path,
+    facts: dict[str, Any],
+    shard: Shard,
+    device: torch.device,
+    display: Display | None,
+    checkpoint_seconds: float,
+) -> Trainer:
+    torch.manual_seed(facts["seed"])
+    step = make_step(config, recipe, data, device, compiled=facts["compiled"], distributed=shard.world > 1)
+    shown = display or (choose_display() if shard.rank == 0 else Display())
+    return Trainer(
+        step,
+        data,
+        folder,
+        facts,
+        seed=facts["seed"],
+        display=shown,
+        shard=shard,
+        checkpoint_seconds=checkpoint_seconds,
+    )
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder}: no run here to go on with (no run.json)")
+    facts: dict[str, Any] = json.loads(path.read_text())
+    return facts
+
+
+def _reopen(facts: Mapping[str, Any], root: str | Path | None, device: torch.device) -> ImageData:
+    if "dataset" not in facts["data"]:
+        raise ValueError(f"the run was started with data of its own, {facts['data']['name']!r}: resume(..., data=...)")
+    config = from_mapping(DataConfig, facts["data"], "run.json's data")
+    return open_data(dataclasses.replace(config, root=str(root)) if root else config, device)

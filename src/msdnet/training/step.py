@@ -1,0 +1,163 @@
+"""One step of training: forward, loss, backward, optimiser, averaging, and what is counted on the way.
+
+`Step` runs anywhere; `GraphedStep` replays the same step as one CUDA graph, since the many small kernels of
+such a network otherwise wait for the processor that launches them. Knows nothing of epochs or files.
+"""
+
+import copy
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from msdnet.data.base import UNREADABLE, Batch
+from msdnet.networks import MSDNet, StagedNetwork
+from msdnet.training.loss import BalancedExits, exit_weights, training_loss
+from msdnet.training.recipe import Optimiser, Recipe
+from msdnet.training.streams import ScalesSideBySide
+
+__all__ = ["GraphedStep", "Step"]
+
+
+class Step:
+    """Trains a network, already on its device, by one batch at a time.
+
+    What was counted stays on the device until it is asked for: `loss` is that of the last step, `correct`
+    the number of right answers at each exit since it was last set to zero.
+    """
+
+    def __init__(
+        self,
+        network: StagedNetwork,
+        recipe: Recipe,
+        image_size: tuple[int, int],
+        *,
+        compiled: bool = False,
+        distributed: bool = False,
+    ) -> None:
+        self.network = network
+        self.recipe = recipe
+        self.device = next(network.parameters()).device
+        weights = exit_weights(recipe.loss.exit_weights, network.costs(image_size))
+        self._weights = torch.tensor(weights, device=self.device)
+        self._rate = torch.zeros((), device=self.device)
+        self.optimiser = torch.optim.SGD(
+            _parameter_groups(network, recipe.optimiser),
+            lr=self._rate,
+            momentum=recipe.optimiser.momentum,
+            nesterov=recipe.optimiser.nesterov,
+            fused=True,
+        )
+        self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
+        self.loss = torch.zeros((), device=self.device)
+        self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
+        self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
+        runner: nn.Module = self._balanced or self._quickest(network)
+        runner = DistributedDataParallel(runner) if distributed else runner
+        self._forward = torch.compile(runner) if compiled else runner
+
+    @property
+    def result(self) -> StagedNetwork:
+        """The network that this training is about: the average where one is kept."""
+        return self.network if self.average is None else self.average
+
+    def __call__(self, batch: Batch, learning_rate: float) -> None:
+        self._rate.fill_(learning_rate)
+        self._compute(batch)
+
+    def state(self) -> dict[str, Tensor]:
+        """Every tensor that steps change, by name."""
+        tensors = {f"network/{name}": tensor for name, tensor in self.network.state_dict().items()}
+        if self.average is not None:
+            tensors |= {f"average/{name}": tensor for name, tensor in self.average.state_dict().items()}
+        for name, parameter in self.network.named_parameters():
+            # Without momentum so far it is zero, which is how SGD starts.
+            state = self.optimiser.state[parameter]
+            tensors[f"momentum/{name}"] = state.setdefault("momentum_buffer", torch.zeros_like(parameter))
+        return tensors
+
+    @torch.no_grad()
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, tensor in self.state().items():
+            tensor.copy_(tensors[name])
+
+    def _quickest(self, network: StagedNetwork) -> nn.Module:
+        """The form of the network whose forward pass is quickest here."""
+        return network
+
+    def _compute(self, batch: Batch) -> None:
+        self.optimiser.zero_grad(set_to_none=True)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            logits = torch.stack(self._forward(batch.images))
+        loss = training_loss(logits, batch.labels, self._weights, self.recipe.loss)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if self._balanced is not None:
+            self._balanced.restore_heads()
+        self.optimiser.step()
+        if self.average is not None:
+            _move(self.average, self.network, 1 - self.recipe.average_decay)
+        self.loss.copy_(loss.detach())
+        right = (logits.detach().argmax(dim=2) == batch.labels) & (batch.labels != UNREADABLE)
+        self.correct += right.sum(dim=1)
+
+
+class GraphedStep(Step):
+    """The same step captured in one CUDA graph; a batch of another size than the first runs without it."""
+
+    _warmup_steps = 3
+    _graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, batch: Batch, learning_rate: float) -> None:
+        if self._graph is None:
+            self._capture(batch)
+            assert self._graph is not None
+        if batch.images.shape != self._static.images.shape:
+            super().__call__(batch, learning_rate)
+            return
+        self._rate.fill_(learning_rate)
+        self._static.images.copy_(batch.images)
+        self._static.labels.copy_(batch.labels)
+        self._graph.replay()
+
+    def _quickest(self, network: StagedNetwork) -> nn.Module:
+        return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
+
+    def _capture(self, batch: Batch) -> None:
+        """Take a few steps, in which libraries choose their kernels, take them back, and record one."""
+        self._static = Batch(batch.images.clone(), batch.labels.clone())
+        changing = self.state() | {"loss": self.loss, "correct": self.correct}
+        before = {name: tensor.clone() for name, tensor in changing.items()}
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(self._warmup_steps):
+                self._compute(self._static)
+        torch.cuda.current_stream().wait_stream(side)
+        self.optimiser.zero_grad(set_to_none=True)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._compute(self._static)
+        with torch.no_grad():
+            for name, tensor in changing.items():
+                tensor.copy_(before[name])
+        self._graph = graph
+
+
+def _parameter_groups(network: nn.Module, optimiser: Optimiser) -> list[dict[str, object]]:
+    """The weights of convolutions and linear layers, and the rest, which may go without weight decay."""
+    weights = [parameter for parameter in network.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in network.parameters() if parameter.ndim <= 1]
+    other_decay = optimiser.weight_decay if optimiser.decay_norms_and_biases else 0.0
+    return [
+        {"params": weights, "weight_decay": optimiser.weight_decay},
+        {"params": others, "weight_decay": other_decay},
+    ]
+
+
+@torch.no_grad()
+def _move(average: nn.Module, network: nn.Module, share: float) -> None:
+    """Move an average a little towards the network: weights and BN statistics alike."""
+    pairs = zip(average.state_dict().values(), network.state_dict().values(), strict=True)
+    ours, theirs = zip(*((a, b) for a, b in pairs if a.is_floating_point()), strict=True)
+    torch._foreach_lerp_(ours, theirs, share)

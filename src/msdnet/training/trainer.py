@@ -1,0 +1,306 @@
+"""The training loop: epochs of steps, evaluated, shown, and saved so that nothing is ever lost.
+
+A run's folder holds `run.json` (what is trained on what, and how), `metrics.jsonl` (a line per epoch),
+`checkpoint.safetensors` (all it takes to go on) and, in the end, `model.safetensors` and `summary.json`.
+"""
+
+import dataclasses
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from msdnet.data.base import ImageData, Shard
+from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
+from msdnet.training.display import Display, EpochFigures, MetricsFile
+from msdnet.training.distributed import largest_of_all, wait_for_all
+from msdnet.training.evaluation import evaluate
+from msdnet.training.recipe import Recipe
+from msdnet.training.schedule import learning_rate
+from msdnet.training.step import Step
+
+__all__ = ["CHECKPOINT", "DivergenceError", "Interrupted", "Summary", "Trainer"]
+
+CHECKPOINT = "checkpoint.safetensors"
+_EVALUATION_BATCH = 500
+# Losses stay on the device and are looked at every so many steps, since looking makes the device wait.
+_STEPS_BETWEEN_CHECKS = 100
+_STEPS_BETWEEN_AGREEMENTS = 10
+
+
+class DivergenceError(ArithmeticError):
+    """The loss is no longer a finite number."""
+
+
+class Interrupted(Exception):  # noqa: N818  (not an error: the run was asked to stop, and was saved)
+    """The run was stopped by a signal after saving a checkpoint."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.signal_number = signal_number
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What came of a training."""
+
+    folder: str
+    epochs: int
+    held_out_accuracy: tuple[float, ...]
+    test_accuracy: tuple[float, ...] | None
+    costs: tuple[int, ...]
+    parameters: int
+    seconds: float
+    images_per_second: float
+    peak_memory_bytes: int | None
+
+
+@dataclass
+class _Progress:
+    """How far a run has come; part of every checkpoint."""
+
+    epoch: int = 0
+    step: int = 0
+    """Steps done in this epoch."""
+    seconds: float = 0.0
+    best: float = -1.0
+    """The best mean accuracy on the held-out images so far."""
+
+
+class Trainer:
+    """Trains one network on one data set into one folder."""
+
+    def __init__(
+        self,
+        step: Step,
+        data: ImageData,
+        folder: Path,
+        facts: dict[str, Any],
+        *,
+        seed: int,
+        display: Display,
+        shard: Shard,
+        checkpoint_seconds: float = 60,
+    ) -> None:
+        self.step = step
+        self.recipe: Recipe = step.recipe
+        self.data = data
+        self.folder = folder
+        self.facts = facts
+        self.seed = seed
+        self.display = display
+        self.shard = shard
+        self.checkpoint_seconds = checkpoint_seconds
+        self.steps = data.steps(self.recipe.batch_size)
+        if self.steps == 0:
+            raise ValueError(
+                f"batch_size must be at most the {data.size('train')} training images, got {self.recipe.batch_size}"
+            )
+        self.progress = _Progress()
+        self._best: dict[str, Tensor] = {}
+        self._losses = torch.zeros(self.steps, device=step.device)
+        self._checked = 0
+        self._signal = 0
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the process that evaluates, shows and saves."""
+        return self.shard.rank == 0
+
+    def resume(self) -> None:
+        """Go on from the folder's checkpoint."""
+        tensors, facts = load_tensors(self.folder / CHECKPOINT)
+        for name in ("network", "recipe", "seed", "held_out_seed"):
+            if facts[name] != self.facts[name]:
+                raise ValueError(
+                    f"{self.folder / CHECKPOINT}: made with another {name}: {facts[name]}, not {self.facts[name]}"
+                )
+        if tuple(tensors["held_out_indices"].tolist()) != self.data.held_out_indices:
+            raise ValueError(f"{self.folder / CHECKPOINT}: made with other data: another set of images was held out")
+        self.step.load_state(tensors)
+        self.step.correct.copy_(tensors["correct"])
+        self._losses.copy_(tensors["losses"])
+        self._best = {name.removeprefix("best/"): t for name, t in tensors.items() if name.startswith("best/")}
+        self.progress = _Progress(**facts["progress"])
+        self._checked = self.progress.step
+        torch.set_rng_state(tensors["random_state"])
+        if self.step.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["cuda_random_state"], self.step.device)
+
+    def run(self, test: bool = False) -> Summary:
+        """Train to the end; the test images are looked at once, after that, and only if asked."""
+        if self.leads:
+            self._metrics = MetricsFile(self.folder, self.progress.epoch)
+        self.display.start(self.recipe.epochs, self.steps)
+        try:
+            with self._signals_noted():
+                self._started = self._saved = time.monotonic()
+                while self.progress.epoch < self.recipe.epochs:
+                    self._run_epoch()
+        finally:
+            self.display.stop()
+            if self.leads:
+                self._metrics.close()
+        return self._finish(test)
+
+    def _run_epoch(self) -> None:
+        progress, epoch = self.progress, self.progress.epoch
+        self.step.network.train()
+        began, first = time.monotonic(), progress.step
+        batches = self.data.training_batches(
+            self.recipe.batch_size, seed=self.seed, epoch=epoch, first=first, shard=self.shard
+        )
+        for batch in batches:
+            self.step(batch, learning_rate(self.recipe, epoch + progress.step / self.steps))
+            self._losses[progress.step].copy_(self.step.loss)
+            progress.step += 1
+            self.display.step(epoch, progress.step)
+            if progress.step % _STEPS_BETWEEN_CHECKS == 0:
+                self._check_losses()
+            if progress.step < self.steps:
+                self._save_if_due()
+        self._check_losses()
+        seconds = time.monotonic() - began
+        self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
+
+    def _end_epoch(self, images_per_second: float, seconds: float) -> None:
+        progress, seen = self.progress, self.steps * self.recipe.batch_size // self.shard.world
+        rate = learning_rate(self.recipe, progress.epoch + (self.steps - 1) / self.steps)
+        train_accuracy = tuple((self.step.correct / seen).tolist())
+        loss = float(self._losses.mean())
+        progress.epoch, progress.step, self._checked = progress.epoch + 1, 0, 0
+        self.step.correct.zero_()
+        last = progress.epoch == self.recipe.epochs
+        held_out = self._evaluate_held_out() if last or progress.epoch % self.recipe.evaluate_every == 0 else None
+        if self.leads:
+            figures = EpochFigures(
+                progress.epoch, self.recipe.epochs, loss, rate, train_accuracy, held_out, images_per_second, seconds
+            )
+            self._metrics.write(figures)
+            self.display.epoch(figures)
+        self._save_if_due(now=last)
+
+    def _evaluate_held_out(self) -> tuple[float, ...] | None:
+        accuracies = None
+        if self.leads:
+            accuracies = evaluate(self.step.result, self.data.batches("held_out", _EVALUATION_BATCH))
+            mean = sum(accuracies) / len(accuracies)
+            if self.recipe.select == "best" and mean > self.progress.best:
+                self.progress.best = mean
+                self._best = {name: t.detach().clone() for name, t in self.step.result.state_dict().items()}
+        wait_for_all()
+        return accuracies
+
+    def _check_losses(self) -> None:
+        """Stop if a loss since the last check is not finite: nothing is saved past that point."""
+        fresh = self._losses[self._checked : self.progress.step]
+        bad = (~fresh.isfinite()).nonzero()
+        if len(bad):
+            first = int(bad[0])
+            self._diverged(f"the loss is {float(fresh[first])}", self._checked + first)
+        self._checked = self.progress.step
+
+    def _check_weights(self) -> None:
+        """Stop if the last step spoilt the weights: its own loss does not show it yet."""
+        tensors = [tensor for tensor in self.step.state().values() if tensor.is_floating_point()]
+        if not torch.stack([tensor.isfinite().all() for tensor in tensors]).all():
+            self._diverged("weights are not finite", self.progress.step - 1)
+
+    def _diverged(self, what: str, step: int) -> NoReturn:
+        rate = learning_rate(self.recipe, self.progress.epoch + step / self.steps)
+        checkpoint = self.folder / CHECKPOINT
+        last_good = (
+            f"the last good checkpoint is {checkpoint}" if checkpoint.exists() else "no checkpoint was saved yet"
+        )
+        where = f"epoch {self.progress.epoch + 1}, step {step + 1}"
+        raise DivergenceError(f"{what} at {where}, with a learning rate of {rate:.4g}; {last_good}")
+
+    def _save_if_due(self, now: bool = False) -> None:
+        """Save when it is time to, when the run is over, or when a signal asks to stop."""
+        due = now or time.monotonic() - self._saved >= self.checkpoint_seconds
+        stop_signal = self._agreed_signal()
+        if stop_signal or due:
+            self._check_losses()
+            self._check_weights()
+            if self.leads:
+                self._save()
+            self._saved = time.monotonic()
+        if stop_signal:
+            name, where = signal.Signals(stop_signal).name, f"epoch {self.progress.epoch}, step {self.progress.step}"
+            raise Interrupted(
+                f"stopped by {name} after {where}; go on with: msdnet train --resume {self.folder}", stop_signal
+            )
+
+    def _agreed_signal(self) -> int:
+        """The signal that asks this run to stop; several processes agree on it now and then, to stop together."""
+        if self.shard.world == 1:
+            return self._signal
+        return largest_of_all(self._signal) if self.progress.step % _STEPS_BETWEEN_AGREEMENTS == 0 else 0
+
+    def _save(self) -> None:
+        elapsed = self.progress.seconds + time.monotonic() - self._started
+        progress = dataclasses.replace(self.progress, seconds=elapsed)
+        tensors = self.step.state() | {f"best/{name}": tensor for name, tensor in self._best.items()}
+        tensors |= {
+            "correct": self.step.correct,
+            "losses": self._losses,
+            "held_out_indices": torch.tensor(self.data.held_out_indices),
+            "random_state": torch.get_rng_state(),
+        }
+        if self.step.device.type == "cuda":
+            tensors["cuda_random_state"] = torch.cuda.get_rng_state(self.step.device)
+        facts = self.facts | {"progress": dataclasses.asdict(progress)}
+        save_tensors(self.folder / CHECKPOINT, tensors, facts)
+
+    def _finish(self, test: bool) -> Summary:
+        network = self.step.result
+        if self._best:
+            network.load_state_dict(self._best)
+        seconds = self.progress.seconds + time.monotonic() - self._started
+        cuda = self.step.device.type == "cuda"
+        summary = Summary(
+            folder=str(self.folder),
+            epochs=self.recipe.epochs,
+            held_out_accuracy=evaluate(network, self.data.batches("held_out", _EVALUATION_BATCH)),
+            test_accuracy=evaluate(network, self.data.batches("test", _EVALUATION_BATCH)) if test else None,
+            costs=network.costs(self.data.image_shape[1:]),
+            parameters=sum(parameter.numel() for parameter in network.parameters()),
+            seconds=seconds,
+            images_per_second=self.recipe.epochs * self.steps * self.recipe.batch_size / seconds,
+            peak_memory_bytes=torch.cuda.max_memory_reserved(self.step.device) if cuda else None,
+        )
+        if self.leads:
+            save_tensors(self.folder / "model.safetensors", network.state_dict(), self.facts)
+            text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
+            write_atomically(self.folder / "summary.json", text.encode())
+        wait_for_all()
+        return summary
+
+    @contextmanager
+    def _signals_noted(self) -> Iterator[None]:
+        """SIGINT and SIGTERM end the run after the step that is under way; a second one ends it at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def note(number: int, _frame: FrameType | None) -> None:
+            self._signal = number
+            signal.signal(number, before[number])
+
+        before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
+            signal.signal(number, note)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

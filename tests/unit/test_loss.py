@@ -1,0 +1,103 @@
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+
+from msdnet import create_network
+from msdnet.anytime import Exponential, Uniform
+from msdnet.data import UNREADABLE
+from msdnet.networks import MSDNet
+from msdnet.training.loss import BalancedExits, exit_weights, training_loss
+from msdnet.training.recipe import Distillation, ExitWeights, Loss
+from tests.helpers import TINY
+
+
+def test_is_the_papers_weighted_sum_of_cross_entropies() -> None:
+    logits, labels = torch.randn(3, 5, 4), torch.randint(0, 4, (5,))
+    weights = torch.tensor([0.5, 1.0, 1.5])
+    expected = sum(w * functional.cross_entropy(x, labels) for w, x in zip(weights, logits, strict=True))
+    assert float(training_loss(logits, labels, weights, Loss())) == pytest.approx(float(expected))
+
+
+def test_unreadable_images_count_nowhere() -> None:
+    logits, labels = torch.randn(2, 4, 3), torch.tensor([0, UNREADABLE, 2, 1])
+    readable = labels != UNREADABLE
+    for loss in (Loss(), Loss(label_smoothing=0.1, distillation=Distillation(weight=1))):
+        ones = torch.ones(2)
+        assert float(training_loss(logits, labels, ones, loss)) == pytest.approx(
+            float(training_loss(logits[:, readable], labels[readable], ones, loss))
+        )
+    assert float(training_loss(logits, torch.full((4,), UNREADABLE), torch.ones(2), Loss())) == 0
+
+
+def test_weights_are_uniform_given_or_derived_and_average_one() -> None:
+    costs = (1.0, 2.0, 3.0)
+    assert exit_weights(ExitWeights(), costs) == (1, 1, 1)
+    assert exit_weights(ExitWeights(given=(1, 1, 2)), costs) == pytest.approx((0.75, 0.75, 1.5))
+    assert exit_weights(ExitWeights(uniform=Uniform(low=0, high=5)), costs) == pytest.approx((0.75, 0.75, 1.5))
+    exponential = exit_weights(ExitWeights(exponential=Exponential(mean=1)), costs)
+    assert sum(exponential) == pytest.approx(3)
+    assert exponential[0] / exponential[2] == pytest.approx((math.exp(-1) - math.exp(-2)) / math.exp(-3))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (ExitWeights(given=(1, 1)), "one weight for each of 3 exits"),
+        (ExitWeights(given=(0, 0, 0)), "above 0 for some exit"),
+        (ExitWeights(uniform=Uniform(low=0, high=0.5)), "above 0 for some exit"),
+    ],
+)
+def test_refuses_weights(weights: ExitWeights, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        exit_weights(weights, (1.0, 2.0, 3.0))
+
+
+def test_distillation_is_a_divergence_from_the_teacher() -> None:
+    logits, labels, ones = torch.randn(4, 6, 3), torch.randint(0, 3, (6,)), torch.ones(4)
+    plain = training_loss(logits, labels, ones, Loss())
+    temperature = 2.0
+    for teacher, rows in (("last", slice(3, 4)), ("later_half", slice(2, 4))):
+        distillation = Distillation(weight=0.7, temperature=temperature, teacher=teacher)  # type: ignore[arg-type]
+        target = (logits[rows] / temperature).softmax(dim=2).mean(dim=0)
+        divergences = [
+            functional.kl_div((x / temperature).log_softmax(dim=1), target, reduction="batchmean") for x in logits
+        ]
+        expected = plain + 0.7 * temperature**2 * sum(divergences)
+        assert float(training_loss(logits, labels, ones, Loss(distillation=distillation))) == pytest.approx(
+            float(expected)
+        )
+
+
+def test_a_teacher_is_not_taught_by_its_students() -> None:
+    logits = torch.randn(2, 5, 3, requires_grad=True)
+    only_divergence = Loss(distillation=Distillation(weight=1))
+    labels, weights = torch.randint(0, 3, (5,)), torch.tensor([1.0, 0.0])
+    torch.autograd.backward(training_loss(logits, labels, weights, only_divergence))
+    assert logits.grad is not None
+    assert float(logits.grad[0].abs().sum()) > 0
+    assert float(logits.grad[1].abs().sum()) == 0
+
+
+def gradients(network: MSDNet, images: torch.Tensor, balanced: bool) -> dict[str, torch.Tensor]:
+    network.zero_grad()
+    runner = BalancedExits(network) if balanced else network
+    sum(logits.square().mean() for logits in runner(images)).backward()
+    if isinstance(runner, BalancedExits):
+        runner.restore_heads()
+    return {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+
+
+def test_balancing_averages_gradients_where_exits_share_layers_and_leaves_heads_alone() -> None:
+    network = create_network(TINY).double().eval()
+    images = torch.randn(4, 3, 12, 12, dtype=torch.float64)
+    plain, balanced = (gradients(network, images, balanced) for balanced in (False, True))
+    for name, gradient in plain.items():
+        expected = gradient if name.startswith("heads") else None
+        if name.startswith("cells.layer0"):
+            expected = gradient / 3  # all three exits share the seed layer
+        elif name.startswith("cells.layer3"):
+            expected = gradient  # the last exit alone
+        if expected is not None:
+            torch.testing.assert_close(balanced[name], expected)

@@ -1,0 +1,252 @@
+"""The training loop on small data: it learns, it can be stopped anywhere, and it loses nothing."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from msdnet import NetworkConfig, create_network
+from msdnet.data import Batch, Part
+from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
+from msdnet.training.checkpoint import load_tensors
+from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
+from msdnet.training.recipe import Distillation, Loss, Optimiser, Schedule
+from tests.helpers import TINY, ColouredSquares
+
+QUICK = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
+# Every option at once, so that resuming is tried with all the state there can be.
+EVERYTHING = Recipe(
+    epochs=3,
+    batch_size=16,
+    optimiser=Optimiser(learning_rate=0.05, decay_norms_and_biases=False),
+    schedule=Schedule(kind="cosine", warmup_epochs=0.5),
+    loss=Loss(label_smoothing=0.1, distillation=Distillation(weight=0.5), balance_gradients=True),
+    average_decay=0.8,
+    select="best",
+)
+
+
+class StopAt(Display):
+    """Sends this process a signal after so many steps in all."""
+
+    def __init__(self, step: int, number: signal.Signals = signal.SIGTERM) -> None:
+        self.left, self.number = step, number
+
+    def step(self, epoch: int, step: int) -> None:  # noqa: ARG002
+        self.left -= 1
+        if self.left == 0:
+            signal.raise_signal(self.number)
+
+
+def run(out: Path, recipe: Recipe = QUICK, **options: Any) -> Summary:
+    settings: dict[str, Any] = {"network": TINY, "display": Display(), "device": "cpu"}
+    return train(recipe, data=ColouredSquares(), out=out, **(settings | options))
+
+
+def go_on(out: Path, **options: Any) -> Summary:
+    settings: dict[str, Any] = {"display": Display(), "device": "cpu"}
+    return resume(out, data=ColouredSquares(), **(settings | options))
+
+
+def weights(out: Path) -> dict[str, torch.Tensor]:
+    return load_tensors(out / "model.safetensors")[0]
+
+
+def metrics(out: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("images_per_second", "seconds")} for line in lines]
+
+
+@pytest.mark.parametrize("recipe", [QUICK, EVERYTHING], ids=["quick", "everything"])
+def test_learns_at_every_exit(recipe: Recipe, tmp_path: Path) -> None:
+    summary = run(tmp_path, recipe.lasting(8), test=True)
+    assert min(summary.held_out_accuracy) > 0.8  # chance is a third
+    assert summary.test_accuracy is not None
+    assert min(summary.test_accuracy) > 0.8
+    assert json.loads((tmp_path / "summary.json").read_text())["test_accuracy"] == list(summary.test_accuracy)
+
+
+def test_test_images_are_left_alone_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    batches = ColouredSquares.batches
+
+    def noted(self: ColouredSquares, part: Part, batch_size: int) -> Iterator[Batch]:
+        asked.append(part)
+        return batches(self, part, batch_size)
+
+    monkeypatch.setattr(ColouredSquares, "batches", noted)
+    assert run(tmp_path).test_accuracy is None
+    assert set(asked) == {"held_out"}
+
+
+@pytest.mark.parametrize("recipe", [QUICK, EVERYTHING], ids=["quick", "everything"])
+@pytest.mark.parametrize("stops", [(1,), (6,), (7, 5), (18,)])
+def test_a_resumed_run_equals_an_uninterrupted_one(recipe: Recipe, stops: tuple[int, ...], tmp_path: Path) -> None:
+    run(tmp_path / "whole", recipe)
+    start, *later = stops
+    with pytest.raises(Interrupted, match="stopped by SIGTERM after epoch"):
+        run(tmp_path / "parts", recipe, display=StopAt(start))
+    for stop in later:
+        with pytest.raises(Interrupted):
+            go_on(tmp_path / "parts", display=StopAt(stop))
+    go_on(tmp_path / "parts")
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert whole.keys() == parts.keys()
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
+
+
+def test_a_run_without_a_checkpoint_is_resumed_from_its_start(tmp_path: Path) -> None:
+    run(tmp_path / "whole")
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(tmp_path / "parts", display=_Failing())
+    go_on(tmp_path / "parts")
+    assert all(torch.equal(w, weights(tmp_path / "parts")[name]) for name, w in weights(tmp_path / "whole").items())
+
+
+class _Failing(Display):
+    def step(self, epoch: int, step: int) -> None:  # noqa: ARG002
+        if step == 3:
+            raise RuntimeError("power cut")
+
+
+def test_signals_are_handled_as_before_once_the_run_is_over(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(Interrupted) as stop:
+        run(tmp_path, display=StopAt(2, signal.SIGINT))
+    assert stop.value.signal_number == signal.SIGINT
+    assert f"msdnet train --resume {tmp_path}" in str(stop.value)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_finished_run_can_be_resumed_to_look_at_the_test_images(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    again = go_on(tmp_path, test=True)
+    assert again.held_out_accuracy == first.held_out_accuracy
+    assert again.test_accuracy is not None
+
+
+def test_divergence_names_step_rate_and_checkpoint(tmp_path: Path) -> None:
+    wild = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=1e30))
+    with pytest.raises(
+        DivergenceError, match=r"the loss is (nan|inf) at epoch 1, step 2, with a learning rate of 1e\+30; no"
+    ):
+        run(tmp_path, wild)
+
+
+def test_weights_that_a_step_spoilt_are_never_saved(tmp_path: Path) -> None:
+    """The loss of the spoiling step is still finite, so that it alone would let the checkpoint pass."""
+    wild = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=1e38, weight_decay=1e3))
+    with pytest.raises(DivergenceError, match="weights are not finite at epoch 1, step 1"):
+        run(tmp_path, wild, checkpoint_seconds=0)
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+class _Broken(ColouredSquares):
+    """From the fourth batch of the second epoch on, nothing but infinities."""
+
+    def training_batches(self, batch_size: int, *, epoch: int, **options: Any) -> Iterator[Batch]:
+        for k, batch in enumerate(super().training_batches(batch_size, epoch=epoch, **options)):
+            yield batch._replace(images=batch.images * float("inf")) if (epoch, k) >= (1, 3) else batch
+
+
+def test_the_checkpoint_before_a_divergence_is_good(tmp_path: Path) -> None:
+    with pytest.raises(
+        DivergenceError, match=r"epoch 2, step 4.* the last good checkpoint is .*checkpoint.safetensors"
+    ):
+        train(QUICK, data=_Broken(), network=TINY, out=tmp_path, display=Display(), device="cpu", checkpoint_seconds=0)
+    tensors, facts = load_tensors(tmp_path / "checkpoint.safetensors")
+    assert (facts["progress"]["epoch"], facts["progress"]["step"]) == (1, 3)
+    assert all(t.isfinite().all() for name, t in tensors.items() if name.startswith("network/"))
+    assert min(go_on(tmp_path).held_out_accuracy) > 0.5  # on sound data it goes on from there
+
+
+def test_best_is_chosen_on_held_out_images(tmp_path: Path) -> None:
+    recipe = Recipe(epochs=4, batch_size=16, optimiser=Optimiser(learning_rate=0.3), select="best")
+    summary = run(tmp_path, recipe)
+    means = [sum(line["held_out_accuracy"]) / 3 for line in metrics(tmp_path)]
+    assert sum(summary.held_out_accuracy) / 3 == pytest.approx(max(means))
+
+
+def test_evaluates_as_often_as_asked_and_at_the_end(tmp_path: Path) -> None:
+    run(tmp_path, Recipe(epochs=5, batch_size=16, evaluate_every=2))
+    assert [line["held_out_accuracy"] is not None for line in metrics(tmp_path)] == [False, True, False, True, True]
+
+
+def test_a_folder_is_used_once(tmp_path: Path) -> None:
+    run(tmp_path)
+    before = weights(tmp_path)
+    with pytest.raises(ValueError, match="holds a run already; go on with it by --resume"):
+        run(tmp_path, seed=1)
+    assert all(torch.equal(before[name], tensor) for name, tensor in weights(tmp_path).items())
+
+
+def test_refuses_to_resume_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no run here to go on with"):
+        go_on(tmp_path)
+
+
+@pytest.mark.parametrize(("field", "change"), [("network", {"growth": 8}), ("seed", 5), ("recipe", {"epochs": 9})])
+def test_refuses_a_checkpoint_of_another_run(tmp_path: Path, field: str, change: Any) -> None:
+    with pytest.raises(Interrupted):
+        run(tmp_path, display=StopAt(3))
+    facts = json.loads((tmp_path / "run.json").read_text())
+    facts[field] = facts[field] | change if isinstance(change, dict) else change
+    (tmp_path / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(ValueError, match=f"made with another {field}"):
+        go_on(tmp_path)
+
+
+def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(tmp_path, display=StopAt(3))
+    with pytest.raises(ValueError, match="another set of images was held out"):
+        resume(tmp_path, data=ColouredSquares(held_out=12), display=Display(), device="cpu")
+    with pytest.raises(ValueError, match="started with data of its own, 'squares'"):
+        resume(tmp_path, display=Display(), device="cpu")
+
+
+def test_refuses_a_batch_larger_than_the_data(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="batch_size must be at most the 96 training images, got 97"):
+        run(tmp_path, Recipe(epochs=1, batch_size=97))
+
+
+def test_the_seed_decides_everything(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        run(tmp_path / name, seed=seed)
+    a, b, c = (weights(tmp_path / name)["heads.0.4.weight"] for name in "abc")
+    assert torch.equal(a, b)
+    assert not torch.equal(a, c)
+
+
+def test_plain_display_prints_one_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path, display=PlainDisplay())
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[0].startswith("epoch 1/3  loss ")
+    assert all(word in lines[0] for word in ("train", "held-out", "images/s", "left"))
+
+
+def test_live_display_shows_the_newest_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    display = LiveDisplay()
+    display.start(epochs=2, steps=3)
+    display.step(0, 2)
+    display.epoch(EpochFigures(1, 2, 1.5, 0.1, (0.5, 0.6, 0.7), (0.4, 0.5, 0.6), 1234.0, 3.0))
+    display.say("a message")
+    display.stop()
+    shown = capsys.readouterr().out
+    assert "a message" in shown
+    assert "loss 1.500" in shown
+    assert "1,234" in shown
+
+
+def test_the_model_file_is_all_it_takes_to_build_the_network(tmp_path: Path) -> None:
+    summary = run(tmp_path)
+    tensors, facts = load_tensors(tmp_path / "model.safetensors")
+    network = create_network(NetworkConfig.from_dict(facts["network"]))
+    network.load_state_dict(tensors)
+    assert evaluate(network, ColouredSquares().batches("held_out", 8)) == pytest.approx(summary.held_out_accuracy)
