@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test lint types unit bench figures clean
+.PHONY: test test-gpu lint types unit bench figures clean
 
 test: lint types unit
 
@@ -16,6 +16,10 @@ types: .venv/installed
 
 unit: .venv/installed
 	$(BIN)/pytest
+
+# What only a GPU can show; the default run skips it where there is none.
+test-gpu: .venv/installed
+	$(BIN)/pytest tests/gpu
 
 # Timed, so never part of the tests: each prints ratios that were measured in one run.
 bench: .venv/installed

@@ -159,7 +159,10 @@ def main() -> None:
         names = ("batch", "rounds", "device", "enlarge")
         setting = {"images": options.root.name, **{name: getattr(options, name) for name in names}}
         options.record.write_text(
-            json.dumps({"benchmark": "folder", **setting, "results": results, **describe()}, indent=2) + "\n"
+            json.dumps(
+                {"benchmark": "folder", **setting, "results": results, **describe(torch.device("cpu"))}, indent=2
+            )
+            + "\n"
         )
 
 

@@ -1,5 +1,6 @@
 """What a result was measured on: hardware, versions and commit, for every file under results/."""
 
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -9,10 +10,12 @@ import torch
 
 import msdnet
 
+ROOT = Path(__file__).parents[1]
 
-def describe() -> dict[str, str | int]:
+
+def describe(device: torch.device) -> dict[str, str | int]:
     return {
-        "hardware": torch.cuda.get_device_name() if torch.cuda.is_available() else _processor(),
+        "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -30,7 +33,17 @@ def _processor() -> str:
 
 
 def _commit() -> str:
-    """The commit that was measured, with a + if files differ from it."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    changed = subprocess.run(["git", "status", "--porcelain", "src"], capture_output=True, text=True, check=False)
+    """The commit that was measured, with a + if files differ from it; MSDNET_COMMIT names it where git is not."""
+    if "MSDNET_COMMIT" in os.environ:
+        return os.environ["MSDNET_COMMIT"]
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    changed = subprocess.run(
+        ["git", "status", "--porcelain", "--", "src", "benchmarks"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return (commit.stdout.strip() or "unknown") + ("+" if changed.stdout.strip() else "")

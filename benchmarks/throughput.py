@@ -1,6 +1,6 @@
 """How fast does training run? Images per second, end to end with augmentation, on the device that is there.
 
-    python -m benchmarks.throughput [--preset NAME] [--batch N ...] [--seconds N] [--compile] [--record FILE]
+    python -m benchmarks.throughput [--preset NAME] [--batch N ...] [--seconds N] [--record FILE]
 
 The images are random bytes in CIFAR's layout: the speed does not depend on what they show. For each batch size:
 seconds to the first step, images/s, the share of time that is not the step itself (data, counting, launching),
@@ -44,13 +44,13 @@ def wait(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def measure(preset: str, batch_size: int, seconds: float, data: CifarData, compiled: bool) -> dict[str, Any]:
+def measure(preset: str, batch_size: int, seconds: float, data: CifarData) -> dict[str, Any]:
     device = data.device
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
-    step = make_step(preset, load_recipe("fast"), data, device, compiled=compiled)
+    step = make_step(preset, load_recipe("fast"), data, device)
     batches = endless(data, batch_size)
     batch = next(batches)
     step(batch, 0.01)
@@ -86,7 +86,6 @@ def main() -> None:
     parser.add_argument("--preset", default="cifar_anytime_7")
     parser.add_argument("--batch", type=int, nargs="+", default=[64, 256, 512, 1024])
     parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--record", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
 
@@ -96,7 +95,7 @@ def main() -> None:
         data = CifarData("cifar100", folder, device=device)
     results = []
     for batch_size in options.batch:
-        result = measure(options.preset, batch_size, options.seconds, data, options.compile)
+        result = measure(options.preset, batch_size, options.seconds, data)
         results.append(result)
         print(
             ", ".join(
@@ -104,8 +103,8 @@ def main() -> None:
             )
         )
     if options.record:
-        setting = {"benchmark": "throughput", "preset": options.preset, "compiled": options.compile}
-        options.record.write_text(json.dumps({**setting, "results": results, **describe()}, indent=2) + "\n")
+        setting = {"benchmark": "throughput", "preset": options.preset}
+        options.record.write_text(json.dumps({**setting, "results": results, **describe(device)}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 """Image classification under a budget: one network with many exits.
 
-Importing this package needs no torch: names that do need it are imported when they are first asked for.
+Importing this package needs no torch; the functions that do need it import it when they are called.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from msdnet.config import NetworkConfig, even, growing
@@ -11,37 +10,21 @@ from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
 if TYPE_CHECKING:
-    from msdnet.networks import MSDNet, create_network
+    from msdnet.networks import MSDNet
 
 __version__ = VERSION
 
-__all__ = [
-    "PRESETS",
-    "MSDNet",
-    "NetworkConfig",
-    "create_network",
-    "even",
-    "growing",
-    "preset_config",
-    "register_preset",
-]
-
-# Public names by the module that brings them, and the extra that brings what the module needs.
-_LAZY = {
-    "MSDNet": ("msdnet.networks", "train"),
-    "create_network": ("msdnet.networks", "train"),
-}
+__all__ = ["PRESETS", "NetworkConfig", "create_network", "even", "growing", "preset_config", "register_preset"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'msdnet' has no attribute {name!r}")
-    module, extra = _LAZY[name]
+def create_network(network: str | NetworkConfig, **overrides: Any) -> "MSDNet":
+    """A network with fresh weights, from a preset's name or a config; overrides replace fields of the config.
+
+    >>> create_network("cifar_anytime", classes=10).exit_count
+    11
+    """
     try:
-        return getattr(importlib.import_module(module), name)
+        from msdnet import networks
     except ModuleNotFoundError as error:
-        raise ImportError(f"msdnet.{name} needs {error.name}: pip install 'msdnet[{extra}]'") from error
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+        raise ImportError(f"create_network needs {error.name}: pip install 'msdnet[train]'") from error
+    return networks.create_network(network, **overrides)

@@ -5,10 +5,11 @@ Every error names the field, what it got and what it takes. Knows nothing of wha
 
 import dataclasses
 import math
+import operator
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import SupportsIndex, TypeVar
 
 from msdnet.naming import did_you_mean
 
@@ -25,20 +26,24 @@ __all__ = [
 T = TypeVar("T")
 
 
-def check_whole(name: str, value: object, at_least: int = 1, or_else: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
+def check_whole(name: str, value: object, at_least: int = 1, or_else: str = "") -> int:
+    """A whole number of any kind (numpy's too), as a plain one."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise TypeError(f"{name} must be a whole number{or_else}, got {value!r}")
-    if value < at_least:
-        raise ValueError(f"{name} must be at least {at_least}, got {value}")
+    number = operator.index(value)
+    if number < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {number}")
+    return number
 
 
-def check_number(name: str, value: object, low: float, high: float = math.inf, above: bool = False) -> None:
+def check_number(name: str, value: object, low: float, high: float = math.inf, above: bool = False) -> float:
     """A finite number from low (or above it) to high."""
     bounds = f"{'above' if above else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
     if not (math.isfinite(value) and low <= value <= high and not (above and value == low)):
         raise ValueError(f"{name} must be {bounds}, got {value!r}")
+    return value
 
 
 def check_flag(name: str, value: object) -> None:
@@ -53,20 +58,17 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
 
 
 def whole_numbers(name: str, values: object) -> tuple[int, ...]:
-    return _entries(name, values, "whole numbers", lambda entry: check_whole(f"each of {name}", entry))
+    return tuple(check_whole(f"each of {name}", entry) for entry in _entries(name, values, "whole numbers"))
 
 
 def numbers(name: str, values: object, low: float) -> tuple[float, ...]:
-    return _entries(name, values, "numbers", lambda entry: check_number(f"each of {name}", entry, low))
+    return tuple(check_number(f"each of {name}", entry, low) for entry in _entries(name, values, "numbers"))
 
 
-def _entries(name: str, values: object, kind: str, check: typing.Callable[[object], None]) -> tuple[Any, ...]:
-    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+def _entries(name: str, values: object, kind: str) -> Iterable[object]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of {kind}, got {values!r}")
-    entries = tuple(values)
-    for entry in entries:
-        check(entry)
-    return entries
+    return values
 
 
 def from_mapping(cls: type[T], values: object, what: str) -> T:

@@ -5,6 +5,7 @@ Knows nothing of tensors, data sets or trained weights, and needs nothing but th
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -104,12 +105,13 @@ class NetworkConfig:
         for name in ("exits", "channel_factors", "bottleneck_factors"):
             object.__setattr__(self, name, whole_numbers(name, getattr(self, name)))
         for name in ("classes", "input_channels", "scales", "seed_channels", "growth"):
-            check_whole(name, getattr(self, name))
+            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
             check_flag(name, getattr(self, name))
         check_choice("stem", self.stem, get_args(Stem))
         check_choice("reduction", self.reduction, get_args(Reduction))
         self._check_exits()
+        self._check_factors()
         self._check_widths()
 
     def _check_exits(self) -> None:
@@ -119,18 +121,18 @@ class NetworkConfig:
             raise ValueError(f"exits must increase from one to the next, got {self.exits}")
         if self.layers is None:
             return
-        check_whole("layers", self.layers)
+        object.__setattr__(self, "layers", check_whole("layers", self.layers))
         if self.exits[-1] > self.layers:
             raise ValueError(f"exits must not lie beyond the last layer, {self.layers}; got {self.exits}")
 
-    def _check_widths(self) -> None:
+    def _check_factors(self) -> None:
         for name in ("channel_factors", "bottleneck_factors"):
             if len(getattr(self, name)) != self.scales:
                 raise ValueError(
                     f"{name} must have one entry for each of {self.scales} scales, got {getattr(self, name)}"
                 )
-        if self.head_width != "input":
-            check_whole("head_width", self.head_width, or_else=' or "input"')
+        if not (isinstance(self.head_width, str) and self.head_width == "input"):
+            object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, or_else=' or "input"'))
         check_number("transition_ratio", self.transition_ratio, low=0, high=1, above=True)
         if not self.multi_scale and self.reduction != "blocks":
             raise ValueError(f'reduction must be "blocks" when multi_scale is off, got {self.reduction!r}')
@@ -141,6 +143,13 @@ class NetworkConfig:
                     f"got growth {self.growth} x channel_factors {factor} = {self.growth * factor} at scale {scale}"
                 )
 
+    def _check_widths(self) -> None:
+        if 0 in self.widths:
+            raise ValueError(
+                f"transition_ratio must leave at least one channel, "
+                f"got {self.transition_ratio} at layer {self.widths.index(0)}"
+            )
+
     @property
     def depth(self) -> int:
         """The number of layers L."""
@@ -150,6 +159,29 @@ class NetworkConfig:
     def exit_layers(self) -> tuple[int, ...]:
         """Layers whose classifiers are built."""
         return self.exits if self.intermediate_classifiers else self.exits[-1:]
+
+    @property
+    def interval(self) -> int:
+        """Layers in each of the S blocks of the reduction."""
+        return math.ceil(self.depth / self.scales)
+
+    @property
+    def narrowing_layers(self) -> tuple[int, ...]:
+        """Layers that end with a transition, or, one scale at a time, with the step to the next scale."""
+        if not self.dense:  # nothing is concatenated, so there is nothing to merge
+            return ()
+        if self.reduction == "blocks":  # where a scale is given up
+            return tuple(range(self.interval + 1, self.depth + 1, self.interval))
+        return (self.depth // 3, 2 * self.depth // 3) if self.reduction == "tail" else ()
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Channels after the seed layer and after every layer up to the last exit, in units of the finest scale."""
+        widths = [self.seed_channels]
+        for layer in range(1, self.exits[-1] + 1):
+            width = widths[-1] + self.growth if self.dense else self.growth
+            widths.append(math.floor(width * self.transition_ratio) if layer in self.narrowing_layers else width)
+        return tuple(widths)
 
     @property
     def smallest_side(self) -> int:
@@ -163,7 +195,10 @@ class NetworkConfig:
     @classmethod
     def from_json(cls, text: str) -> "NetworkConfig":
         """The config that `to_json` wrote; what is missing takes its default, what is unknown is refused."""
-        return cls.from_dict(json.loads(text))
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a network config must be JSON: {error}") from error
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "NetworkConfig":

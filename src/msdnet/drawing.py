@@ -3,6 +3,7 @@
 Made from the grid alone, without torch and without a plotting library, so that a small install can draw too.
 """
 
+import colorsys
 from collections.abc import Iterator
 from html import escape
 
@@ -15,22 +16,31 @@ _LEFT, _TOP = 100, 76  # centre of the first cell
 _INK, _FAINT = "#2b3137", "#8b949e"
 
 
-def draw_text(grid: Grid) -> str:
-    """The grid as lines of text: a row for each scale, a column for each layer, each cell's stage as a number."""
-    stage_of = _stage_of(grid)
+def draw_text(grid: Grid, columns: int = 80) -> str:
+    """The grid as text: a row for each scale, a column for each layer, each cell's stage as a number.
+
+    Layers that do not fit into so many columns go on below.
+    """
     layers = range(max(cell.layer for cell in grid.cells) + 1)
+    per_band = max((columns - 9) // 3, 1)
+    bands = [layers[start : start + per_band] for start in range(0, len(layers), per_band)]
+    return "\n\n".join(_text_band(grid, band) for band in bands)
+
+
+def _text_band(grid: Grid, layers: range) -> str:
+    stage_of = _stage_of(grid)
     exits = {cell.layer: k for k, cell in enumerate(grid.exits)}
     rows: list[tuple[str, list[str]]] = [("layer", [str(layer) for layer in layers])]
     for scale in range(1, grid.config.scales + 1):
         stages = (stage_of.get(Cell(layer, scale)) for layer in layers)
         rows.append((f"scale {scale}", ["." if k is None else str(k + 1) for k in stages]))
     rows.append(("exit", [str(exits[layer] + 1) if layer in exits else "" for layer in layers]))
-    return "\n".join(f"{name:>8} {''.join(f'{entry:>3}' for entry in entries).rstrip()}" for name, entries in rows)
+    return "\n".join(f"{name:>8} {''.join(f'{entry:>3}' for entry in entries)}".rstrip() for name, entries in rows)
 
 
 def draw_svg(grid: Grid, title: str = "", last_layer: int | None = None) -> str:
     """The grid, or its first layers, as one SVG: cells coloured by the stage that computes them."""
-    layers = 1 + min(max(cell.layer for cell in grid.cells), last_layer or grid.config.depth)
+    layers = 1 + min(max(cell.layer for cell in grid.cells), grid.config.depth if last_layer is None else last_layer)
     shown = [cell for cell in grid.cells if cell.layer < layers]
     width = max(_LEFT + layers * _PITCH, 710)
     height = _TOP + grid.config.scales * _PITCH + 64
@@ -65,7 +75,9 @@ def _half_side(cell: Cell) -> float:
 def _colour(stage: int, stages: int) -> str:
     """From cool to warm over the stages, light enough for dark text."""
     place = stage / max(stages - 1, 1)
-    return f"hsl({215 - 195 * place:.0f} {62 + 14 * place:.0f}% {84 - 12 * (stage % 2)}%)"
+    hue, lightness, saturation = (215 - 195 * place) / 360, 0.84 - 0.12 * (stage % 2), 0.62 + 0.14 * place
+    channels = colorsys.hls_to_rgb(hue, lightness, saturation)
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in channels)
 
 
 def _axes(grid: Grid, layers: int) -> Iterator[str]:

@@ -4,7 +4,7 @@ Knows nothing of what the names stand for.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator
 from typing import Generic, TypeVar
 
 __all__ = ["Registry", "did_you_mean"]
@@ -15,11 +15,11 @@ T = TypeVar("T")
 def did_you_mean(name: object, options: Iterable[str]) -> str:
     """A hint to end an error message with: the nearest of the options, or else all of them."""
     known = sorted(options)
-    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
 
 
-class Registry(Mapping[str, T], Generic[T]):
+class Registry(Generic[T]):
     """Named things of one kind. A name is given once; an unknown one is answered with the nearest."""
 
     def __init__(self, kind: str) -> None:
@@ -27,6 +27,8 @@ class Registry(Mapping[str, T], Generic[T]):
         self._entries: dict[str, T] = {}
 
     def register(self, name: str, entry: T) -> None:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a {self.kind}'s name must be a word, got {name!r}")
         if name in self._entries:
             raise ValueError(f"{self.kind} {name!r} is registered already")
         self._entries[name] = entry
@@ -44,3 +46,6 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def items(self) -> ItemsView[str, T]:
+        return self._entries.items()

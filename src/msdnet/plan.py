@@ -4,10 +4,8 @@ Pure Python: knows wiring and widths, not tensors. The network is built from the
 by the plan; drawings are made from both.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from msdnet.config import NetworkConfig
@@ -62,6 +60,9 @@ class Stage:
     computes: tuple[Cell, ...]
     """In an order in which each cell finds what it reads."""
 
+    forgets: tuple[tuple[Cell, ...], ...]
+    """After each of them, the cells that nothing reads any more."""
+
     exit: Cell
     """The cell that this stage's classifier reads."""
 
@@ -74,21 +75,25 @@ class Grid:
 
     def __init__(self, config: NetworkConfig) -> None:
         self.config = config
-        self._interval = math.ceil(config.depth / config.scales)
-        self._narrowing = frozenset(self._narrowing_layers())
-        self._widths = self._widths_by_layer()
+        widths = config.widths
         self.exits = tuple(Cell(layer, self.scales_of(layer)[-1]) for layer in config.exit_layers)
         everything = {
-            cell: self._wire(cell)
+            cell: self._wire(cell, widths)
             for layer in range(config.exits[-1] + 1)
             for cell in (Cell(layer, scale) for scale in self.scales_of(layer))
         }
         needed = _reached(self.exits, everything)
         self.cells: Mapping[Cell, Wiring] = {cell: wiring for cell, wiring in everything.items() if cell in needed}
+        # Each stage computes only what its exit needs: the "diagonal blocks" of the paper.
+        self.lazy_stages = self._stages([_reached([exit], self.cells) for exit in self.exits])
+        # Each stage computes all the layers up to its exit's, as the released codes do.
+        self.whole_stages = self._stages(
+            [{cell for cell in self.cells if cell.layer <= exit.layer} for exit in self.exits]
+        )
 
     def scales_of(self, layer: int) -> range:
         """The scales that a layer has; the last of them is where its exit sits."""
-        config, blocks_done = self.config, max(layer - 1, 0) // self._interval
+        config, blocks_done = self.config, max(layer - 1, 0) // self.config.interval
         if not config.multi_scale:
             return range(blocks_done + 1, blocks_done + 2)
         if layer == 0 or config.reduction == "none":
@@ -99,45 +104,10 @@ class Grid:
             dropped = max(config.scales - (config.depth - layer + 1), 0)
         return range(dropped + 1, config.scales + 1)
 
-    @cached_property
-    def lazy_stages(self) -> tuple[Stage, ...]:
-        """Each stage computes only what its exit needs: the "diagonal blocks" of the paper."""
-        return self._stages([_reached([cell], self.cells) for cell in self.exits])
-
-    @cached_property
-    def whole_stages(self) -> tuple[Stage, ...]:
-        """Each stage computes all the layers up to its exit's, as the released codes do."""
-        return self._stages([{cell for cell in self.cells if cell.layer <= exit.layer} for exit in self.exits])
-
-    def _narrowing_layers(self) -> Iterable[int]:
-        """Layers that end with fewer channels than they were given: those followed by a transition."""
-        config = self.config
-        if not config.dense:  # nothing is concatenated, so there is nothing to merge
-            return ()
-        if config.reduction == "blocks":  # where a scale is dropped (or, one scale at a time, left)
-            return range(self._interval + 1, config.depth + 1, self._interval)
-        if config.reduction == "tail":
-            return (config.depth // 3, 2 * config.depth // 3)
-        return ()
-
-    def _widths_by_layer(self) -> list[int]:
-        """Channels after each layer, in units of the finest scale."""
-        config, widths = self.config, [self.config.seed_channels]
-        for layer in range(1, config.depth + 1):
-            width = widths[-1] * config.dense + config.growth
-            if layer in self._narrowing:
-                width = math.floor(width * config.transition_ratio)
-            if width < 1:
-                raise ValueError(
-                    f"transition_ratio must leave at least one channel, got {config.transition_ratio} at layer {layer}"
-                )
-            widths.append(width)
-        return widths
-
-    def _wire(self, cell: Cell) -> Wiring:
-        layer, scale = cell
-        factor = self.config.channel_factors[scale - 1]
-        width = self._widths[layer] * factor
+    def _wire(self, cell: Cell, widths: tuple[int, ...]) -> Wiring:
+        (layer, scale), config = cell, self.config
+        factor = config.channel_factors[scale - 1]
+        width = widths[layer] * factor
         if layer == 0:
             regular, strided = (IMAGE, None) if scale == 1 else (None, Cell(0, scale - 1))
             return Wiring(regular, strided, made=width)
@@ -147,20 +117,29 @@ class Grid:
         return Wiring(
             regular=Cell(layer - 1, scale),
             strided=Cell(layer - 1, scale - 1) if scale - 1 in before else None,
-            made=self.config.growth * factor,
-            carried=self._widths[layer - 1] * factor if self.config.dense else 0,
-            transition=width if layer in self._narrowing else None,
+            made=config.growth * factor,
+            carried=widths[layer - 1] * factor if config.dense else 0,
+            transition=width if layer in config.narrowing_layers else None,
         )
 
     def _stages(self, wanted: list[set[Cell]]) -> tuple[Stage, ...]:
-        stages: list[Stage] = []
-        done: set[Cell] = set()
-        for exit, cells in zip(self.exits, wanted, strict=True):
-            computes = tuple(cell for cell in self.cells if cell in cells - done)
-            done |= cells
-            later = set().union(*wanted) - done
-            still_read = {source for cell in later for source in self.cells[cell].reads}
-            stages.append(Stage(computes, exit, tuple(cell for cell in self.cells if cell in still_read & done)))
+        """The stages in which each exit's wanted cells are computed, save those that an earlier one has computed."""
+        fresh: list[list[Cell]] = []
+        for cells in wanted:
+            done = {cell for stage in fresh for cell in stage}
+            fresh.append([cell for cell in self.cells if cell in cells - done])
+        order = [cell for stage in fresh for cell in stage]
+        last_read = {source: reader for reader in order for source in self.cells[reader].reads}
+        stages, at_hand = [], {IMAGE}
+        for exit, computes in zip(self.exits, fresh, strict=True):
+            forgets = []
+            for cell in computes:
+                at_hand.add(cell)
+                spent = {source for source in at_hand if last_read.get(source) == cell}
+                forgets.append(tuple(sorted(spent)))
+                at_hand -= spent
+            at_hand = {cell for cell in at_hand if cell in last_read}  # what an exit alone read is answered
+            stages.append(Stage(tuple(computes), tuple(forgets), exit, tuple(sorted(at_hand))))
         return tuple(stages)
 
 

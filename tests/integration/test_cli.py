@@ -24,6 +24,18 @@ def test_help_needs_no_torch_and_answers_at_once() -> None:
     assert statistics.median(seconds) < 0.5
 
 
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from msdnet.cli import main; main()"
+
+
+def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
+    for arguments in (["--help"], ["presets"], ["show", "cifar_anytime", "--svg", str(tmp_path / "grid.svg")]):
+        subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *arguments], check=True, capture_output=True)
+    command = [sys.executable, "-c", WITHOUT_TORCH, "train", "fast", "--out", "x"]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr == "msdnet: this command needs torch: pip install 'msdnet[train]'\n"
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"msdnet {msdnet.__version__}\n"
 

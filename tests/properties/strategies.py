@@ -29,7 +29,7 @@ def configs(draw: st.DrawFn, ablations: bool = True) -> NetworkConfig:
         channel_factors=tuple(draw(factors)),
         bottleneck_factors=tuple(draw(factors)),
         stem=draw(st.sampled_from(["cifar", "imagenet"])),
-        head_width=draw(st.sampled_from([4, 7, "input"])),
+        head_width=draw(st.sampled_from([8, 13, "input"])),
         reduction=draw(st.sampled_from(["blocks", "tail", "none"])) if multi_scale else "blocks",
         transition_ratio=draw(st.sampled_from([0.34, 0.5, 1.0])),
         **(switches if ablations else {}),

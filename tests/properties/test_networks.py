@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from msdnet import NetworkConfig, create_network
 from msdnet.drawing import draw_svg, draw_text
 from msdnet.plan import IMAGE, Grid
-from tests.helpers import distance, run_stages, settle
+from tests.helpers import close, run_stages, settle
 from tests.properties.strategies import configs
 from tests.reference import reference_counts
 
@@ -32,10 +32,13 @@ def test_plan_computes_every_cell_once_and_finds_what_it_reads(config: NetworkCo
         assert set(computed) == set(grid.cells), "every cell that is built serves some exit"
         at_hand = {IMAGE}
         for stage in stages:
-            for cell in stage.computes:
+            for cell, spent in zip(stage.computes, stage.forgets, strict=True):
                 assert at_hand.issuperset(grid.cells[cell].reads)
                 at_hand.add(cell)
+                assert at_hand.issuperset(spent)
+                at_hand -= set(spent)
             assert stage.exit in at_hand
+            assert at_hand - {stage.exit} <= set(stage.hands_on) <= at_hand
             at_hand = set(stage.hands_on)
         assert not at_hand, "nothing is handed on by the last stage"
 
@@ -85,18 +88,19 @@ def test_costs_increase_and_lazy_never_costs_more(config: NetworkConfig) -> None
 @given(configs())
 @moderate
 def test_staged_equals_whole_and_keep_commutes_with_advance(config: NetworkConfig) -> None:
+    torch.manual_seed(0)
     side = config.smallest_side + 7
     network = settle(create_network(config), side)
     images = torch.randn(6, config.input_channels, side, side)
     rows = torch.randperm(6)[:3]
     with torch.inference_mode():
         whole = network(images)
-        assert max(map(distance, run_stages(network, images), whole)) <= 1e-5
+        assert all(map(close, run_stages(network, images), whole))
         state = network.begin(images)
         for reference in whole:
             kept, _ = network.advance(network.keep(state, rows))  # keep, then advance
             logits, state = network.advance(state)  # advance, then keep
-            assert float((kept - logits[rows]).abs().max()) <= 1e-5 * float(reference.abs().max())
+            assert close(kept, logits[rows], scale=reference)
 
 
 @given(configs())
@@ -104,4 +108,4 @@ def test_staged_equals_whole_and_keep_commutes_with_advance(config: NetworkConfi
 def test_every_grid_can_be_drawn(config: NetworkConfig) -> None:
     grid = Grid(config)
     assert draw_svg(grid).count("<title>") == len(grid.cells)
-    assert len(draw_text(grid).splitlines()) == config.scales + 2
+    assert len(draw_text(grid).splitlines()) == config.scales + 2  # nine layers fit into one band

@@ -189,6 +189,7 @@ def test_the_kind_of_data_is_seen_from_its_files(root: Path, layout: CifarLayout
 @pytest.fixture
 def server(root: Path, layout: CifarLayout) -> Iterator[CifarLayout]:
     """The layout with the address and checksum of an archive served from this machine."""
+    pytest.importorskip("pooch")
     archive = root / "cifar.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(root / layout.folder, arcname=layout.folder)

@@ -16,6 +16,12 @@ def test_text_shows_the_stage_of_every_cell() -> None:
     )
 
 
+def test_text_goes_on_below_where_a_terminal_is_narrow() -> None:
+    bands = draw_text(Grid(NetworkConfig(exits=(2, 4), layers=6)), columns=18).split("\n\n")
+    assert [band.splitlines()[0] for band in bands] == ["   layer   0  1  2", "   layer   3  4"]
+    assert max(len(line) for band in bands for line in band.splitlines()) <= 18
+
+
 def test_svg_is_well_formed_and_has_an_arrow_for_each_convolution() -> None:
     grid = Grid(preset_config("cifar_anytime"))
     drawing = draw_svg(grid, title="<a & b>")

@@ -92,7 +92,7 @@ def test_train_and_val_are_found_and_a_tenth_is_held_out(tmp_path: Path) -> None
     assert (data.name, data.classes, data.image_shape) == ("insects", ("ant", "bee"), (3, 8, 8))
     assert [data.size(part) for part in PARTS] == [36, 4, 8]
     assert data.held_out_indices == hold_out(40, 4, seed=0)
-    assert data.steps(10) == 3
+    assert open_small(tmp_path / "insects", held_out_seed=1).held_out_indices == hold_out(40, 4, seed=1)
 
 
 def test_test_may_stand_for_val_but_not_beside_it(tmp_path: Path) -> None:
@@ -130,12 +130,6 @@ def test_parts_never_mix(tmp_path: Path) -> None:
     seen = numbers(data, data.training_batches(11, seed=0, epoch=0))
     assert sorted(seen) == parts["train"]
     assert seen != parts["train"], "shuffled"
-
-
-def test_another_seed_holds_out_other_images(tmp_path: Path) -> None:
-    make(tmp_path)
-    first, again, other = (open_small(tmp_path, held_out_seed=seed).held_out_indices for seed in (0, 0, 1))
-    assert first == again != other
 
 
 def test_one_folder_is_divided_and_stays_so_when_files_are_added(tmp_path: Path) -> None:
@@ -179,10 +173,9 @@ def test_a_subset_is_spread_over_the_classes_and_leaves_the_other_parts_alone(tm
 
 def test_classes_in_the_order_of_a_network(tmp_path: Path) -> None:
     make(tmp_path)
-    plain, turned = (open_small(tmp_path, classes=classes) for classes in (None, ("bee", "ant")))
-    labels = [next(data.batches("test", 8)).labels for data in (plain, turned)]
-    assert turned.classes == ("bee", "ant")
-    assert labels[0].tolist() == (1 - labels[1]).tolist() == [0] * 4 + [1] * 4
+    data = open_small(tmp_path, classes=("bee", "ant"))
+    assert data.classes == ("bee", "ant")
+    assert next(data.batches("test", 8)).labels.tolist() == [1] * 4 + [0] * 4
 
 
 # Bad input
@@ -194,8 +187,6 @@ def test_a_missing_root(tmp_path: Path) -> None:
 
 
 def test_no_classes_or_one(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no class folders; expected"):
-        open_small(tmp_path)
     paint(tmp_path / "loose.png", 0)
     with pytest.raises(ValueError, match="no class folders; expected"):
         open_small(tmp_path)
@@ -204,16 +195,13 @@ def test_no_classes_or_one(tmp_path: Path) -> None:
         open_small(tmp_path)
 
 
-def test_images_without_class_folders_are_no_classes(tmp_path: Path) -> None:
+def test_train_without_class_folders_or_alone(tmp_path: Path) -> None:
     for part in ("train", "val"):
         paint(tmp_path / part / "0.png", 0)
     with pytest.raises(ValueError, match="train: no class folders"):
         open_small(tmp_path)
-
-
-def test_train_alone(tmp_path: Path) -> None:
-    paint(tmp_path / "train/ant/0.png", 0)
-    paint(tmp_path / "train/bee/0.png", 0)
+    for name in ("ant", "bee"):
+        paint(tmp_path / "train" / name / "0.png", 0)
     with pytest.raises(ValueError, match="neither of val/ and test/ with class folders; expected"):
         open_small(tmp_path)
 
@@ -274,8 +262,8 @@ def test_batch_sizes(tmp_path: Path) -> None:
     data = open_small(make(tmp_path))
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         data.batches("test", 0)
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
-        data.training_batches(0, seed=0, epoch=0)
+    with pytest.raises(ValueError, match="batch_size must be at least 1, got -1"):
+        data.training_batches(-1, seed=0, epoch=0)
     with pytest.raises(ValueError, match="batch_size must be a multiple of the 2 processes, got 5"):
         data.training_batches(5, seed=0, epoch=0, shard=Shard(0, 2))
     assert list(data.training_batches(1000, seed=0, epoch=0)) == []
@@ -425,6 +413,14 @@ def test_photos_are_turned_upright(tmp_path: Path) -> None:
     with Image.open(tmp_path / "turned.png") as image:
         turned = module._cropped(image, module._centre(image.size, 10, 8), 8)
     assert difference(turned, module._cropped(upright, box, 8)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "exif", [b"Exif\0\0garbage", b"Exif\0\0II*\0\xff\0\0\0", b"Exif\0\0MM\0*\0\0\0\x08\0\x09\x01\x12"]
+)
+def test_broken_metadata_do_not_matter(tmp_path: Path, exif: bytes) -> None:
+    grey = Image.new("RGB", (9, 9), (77, 77, 77))
+    assert set(read(tmp_path, grey, "a.jpg", exif=exif).flatten().tolist()) == {77}
 
 
 def difference(image: Image.Image, other: Image.Image) -> Tensor:

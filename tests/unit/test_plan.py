@@ -89,4 +89,4 @@ def test_plain_network_is_one_chain() -> None:
 
 def test_a_transition_that_leaves_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match=r"transition_ratio must leave at least one channel, got 0.01 at layer 3"):
-        Grid(NetworkConfig(exits=(2, 6), transition_ratio=0.01))
+        NetworkConfig(exits=(2, 6), transition_ratio=0.01)

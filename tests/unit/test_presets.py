@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 import msdnet
@@ -34,10 +36,22 @@ def test_only_configs_are_registered() -> None:
     assert "mine" not in msdnet.PRESETS
 
 
-def test_registry_is_a_mapping_in_order_of_registration() -> None:
+def test_registry_keeps_the_order_of_registration() -> None:
     registry: Registry[int] = Registry("number")
     registry.register("two", 2)
     registry.register("one", 1)
-    assert dict(registry) == {"two": 2, "one": 1}
+    assert list(registry) == ["two", "one"]
+    assert list(registry.items()) == [("two", 2), ("one", 1)]
+    assert len(registry) == 2
     assert "three" not in registry
-    assert registry.get("one") == 1
+
+
+@pytest.mark.parametrize("name", [3, "", None])
+def test_a_name_is_a_word(name: Any) -> None:
+    with pytest.raises(TypeError, match="a preset's name must be a word, got"):
+        register_preset(name, NetworkConfig(exits=(2,)))
+
+
+def test_capitals_do_not_hide_the_nearest_name() -> None:
+    with pytest.raises(ValueError, match="did you mean 'cifar_anytime'"):
+        preset_config("CIFAR_ANYTIME")

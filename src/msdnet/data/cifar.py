@@ -95,7 +95,7 @@ class CifarData(ImageData):
     ) -> None:
         self.name = name
         self.layout = CIFAR[name]
-        self.folder = find_folder(self.layout, root)
+        self.folder = _find_folder(self.layout, root)
         self.device = torch.device(device)
         self.normalisation = self.layout.normalisation
         self.image_shape = (3, SIDE, SIDE)
@@ -166,7 +166,7 @@ class CifarData(ImageData):
         return planes.permute(0, 2, 3, 1).contiguous(), labels
 
 
-def find_folder(layout: CifarLayout, root: str | Path | None) -> Path:
+def _find_folder(layout: CifarLayout, root: str | Path | None) -> Path:
     """The layout's folder below (or at) the root, below MSDNET_DATA, or else in the download cache."""
     given = root or os.environ.get("MSDNET_DATA")
     if given is None:

@@ -10,7 +10,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -360,11 +360,12 @@ class _Reader(Dataset[_Pixels]):
 
 def _centre(size: tuple[int, int], resize: int, side: int) -> _Box:
     """What is left of an image whose shorter side is resized, then the centre cropped, in its own pixels."""
-    shorter = min(size)
-    resized = [resize * length // shorter for length in size]
-    starts = [round((length - side) / 2) for length in resized]
-    left, top = (start * full / length for start, full, length in zip(starts, size, resized, strict=True))
-    right, bottom = ((start + side) * full / length for start, full, length in zip(starts, size, resized, strict=True))
+    spans = []
+    for length in size:
+        resized = resize * length // min(size)
+        start = round((resized - side) / 2)
+        spans.append((start * length / resized, (start + side) * length / resized))
+    (left, right), (top, bottom) = spans
     return left, top, right, bottom
 
 
@@ -379,7 +380,8 @@ def _cropped(image: Image.Image, box: _Box, side: int) -> Image.Image:
         (side, side), Image.Resampling.BILINEAR, (left * scale, top * scale, right * scale, bottom * scale)
     )
     # The camera's orientation: a centre is a centre either way, and a random crop as likely.
-    ImageOps.exif_transpose(crop, in_place=True)
+    with suppress(Exception):  # broken metadata say nothing of the pixels
+        ImageOps.exif_transpose(crop, in_place=True)
     return crop
 
 

@@ -12,12 +12,7 @@ __all__ = ["MSDNet", "StagedNetwork", "State", "create_network"]
 
 
 def create_network(network: str | NetworkConfig, **overrides: Any) -> MSDNet:
-    """A network with fresh weights, from a preset's name or a config; overrides replace fields of the config.
-
-    >>> network = create_network("cifar_anytime", classes=10)
-    >>> network.exit_count
-    11
-    """
+    """A network with fresh weights, from a preset's name or a config; overrides replace fields of the config."""
     config = preset_config(network) if isinstance(network, str) else network
     if not isinstance(config, NetworkConfig):
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")

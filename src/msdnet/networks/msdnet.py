@@ -128,13 +128,15 @@ class MSDNet(StagedNetwork):
             raise ValueError(f"all {self.exit_count} exits have answered: there is no stage left to run")
         stages = self.grid.lazy_stages if state.lazy else self.grid.whole_stages
         stage, maps = stages[state.exits_done], dict(state.maps)
-        for cell in stage.computes:
+        for cell, spent in zip(stage.computes, stage.forgets, strict=True):
             maps[cell] = self.compute(cell, maps)
+            for source in spent:
+                del maps[source]
         logits = self.heads[state.exits_done](maps[stage.exit])
         return logits, State(state.exits_done + 1, {cell: maps[cell] for cell in stage.hands_on}, state.lazy)
 
     def compute(self, cell: Cell, maps: Mapping[Hashable, Tensor]) -> Tensor:
-        """One cell's maps, from those that it reads."""
+        """The map of one cell, from those that it reads."""
         result: Tensor = self.cells[_name(cell)](*(maps[source] for source in self.grid.cells[cell].reads))
         return result
 
@@ -146,7 +148,8 @@ class MSDNet(StagedNetwork):
         if not images.is_floating_point():
             raise TypeError(f"images must be floating-point numbers, normalised; got {images.dtype}")
         weights = next(self.parameters()).dtype
-        if images.dtype != weights and not torch.is_autocast_enabled(images.device.type):
+        may_mix = images.dtype != torch.float64 and torch.amp.is_autocast_available(images.device.type)
+        if images.dtype != weights and not (may_mix and torch.is_autocast_enabled(images.device.type)):
             raise TypeError(f"images must be {weights} like the weights, got {images.dtype}")
         channels, height, width = images.shape[1:]
         if channels != self.config.input_channels:

@@ -12,12 +12,13 @@ from itertools import accumulate
 import torch
 from torch import Tensor, nn
 
+from msdnet.checks import check_whole
 from msdnet.cost import multiply_adds, on_meta
 
 __all__ = ["StagedNetwork", "State"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """How far a batch has come: the tensors that stages yet to run will read, and no others."""
 
@@ -56,7 +57,13 @@ class StagedNetwork(nn.Module, ABC):
         """Run one stage: the logits (N, classes) of the next exit, and the state after it."""
 
     def keep(self, state: State, rows: Tensor) -> State:
-        """The state of some rows alone, in the order given by their indices or by a mask."""
+        """The state of some rows alone: those that a mask has true, or those with the given indices, in their order."""
+        if not isinstance(rows, Tensor) or rows.ndim != 1 or rows.dtype not in (torch.bool, torch.int64, torch.int32):
+            given = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
+            raise TypeError(f"rows must be a tensor of one dimension, a mask (bool) or indices (int64); got {given}")
+        count = len(next(iter(state.maps.values()), rows))
+        if rows.dtype == torch.bool and len(rows) != count:
+            raise ValueError(f"rows must have an entry for each of {count} rows, got a mask of {len(rows)}")
         return replace(state, maps={name: tensor[rows] for name, tensor in state.maps.items()})
 
     def forward(self, images: Tensor) -> list[Tensor]:
@@ -65,7 +72,7 @@ class StagedNetwork(nn.Module, ABC):
 
     def costs(self, image_size: int | tuple[int, int], *, lazy: bool = True) -> tuple[int, ...]:
         """Multiply-adds to reach each exit, earlier heads included, for one image of that height and width."""
-        height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
+        height, width = _height_and_width(image_size)
         twin = on_meta(self)
         dtype = next(twin.parameters()).dtype
         state = twin.begin(torch.empty(1, self.input_channels, height, width, dtype=dtype, device="meta"), lazy=lazy)
@@ -79,3 +86,12 @@ class StagedNetwork(nn.Module, ABC):
         for _ in range(self.exit_count - state.exits_done):
             logits, state = self.advance(state)
             yield logits
+
+
+def _height_and_width(image_size: object) -> tuple[int, int]:
+    sides = image_size if isinstance(image_size, tuple | list) else (image_size, image_size)
+    if len(sides) != 2:
+        raise ValueError(f"image_size must be a side or (height, width), got {image_size!r}")
+    for side in sides:
+        check_whole("image_size", side)
+    return sides[0], sides[1]

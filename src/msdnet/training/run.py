@@ -33,7 +33,6 @@ def train(
     network: str | NetworkConfig | None = None,
     seed: int = 0,
     device: str | None = None,
-    compiled: bool = False,
     test: bool = False,
     display: Display | None = None,
     checkpoint_seconds: float = 60,
@@ -51,7 +50,7 @@ def train(
     with processes(torch_device) as shard:
         images = data if isinstance(data, ImageData) else open_data(data, torch_device)
         config = _network_config(network, images)
-        facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed, compiled)
+        facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
         if shard.rank == 0:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
@@ -93,7 +92,6 @@ def make_step(
     data: ImageData,
     device: torch.device,
     *,
-    compiled: bool = False,
     distributed: bool = False,
 ) -> Step:
     """A fresh network on its device, and the way to train it that is fastest there."""
@@ -104,7 +102,7 @@ def make_step(
     if on_gpu and distributed:
         built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
     kind = GraphedStep if on_gpu and not distributed else Step
-    return kind(built, recipe, data.image_shape[1:], compiled=compiled, distributed=distributed)
+    return kind(built, recipe, data.image_shape[1:], distributed=distributed)
 
 
 def _network_config(network: str | NetworkConfig | None, data: ImageData) -> NetworkConfig:
@@ -115,7 +113,7 @@ def _network_config(network: str | NetworkConfig | None, data: ImageData) -> Net
 
 
 def _facts(
-    recipe: Recipe, config: NetworkConfig, data: ImageData, data_config: DataConfig | None, seed: int, compiled: bool
+    recipe: Recipe, config: NetworkConfig, data: ImageData, data_config: DataConfig | None, seed: int
 ) -> dict[str, Any]:
     """All that defines a run, as plain JSON values."""
     facts = {
@@ -124,7 +122,6 @@ def _facts(
         "network": dataclasses.asdict(config),
         "recipe": dataclasses.asdict(recipe),
         "seed": seed,
-        "compiled": compiled,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "classes": data.classes,
         "image_shape": data.image_shape,
@@ -147,7 +144,7 @@ def _trainer(
     checkpoint_seconds: float,
 ) -> Trainer:
     torch.manual_seed(facts["seed"])
-    step = make_step(config, recipe, data, device, compiled=facts["compiled"], distributed=shard.world > 1)
+    step = make_step(config, recipe, data, device, distributed=shard.world > 1)
     shown = display or (choose_display() if shard.rank == 0 else Display())
     return Trainer(
         step,

@@ -33,7 +33,6 @@ class Step:
         recipe: Recipe,
         image_size: tuple[int, int],
         *,
-        compiled: bool = False,
         distributed: bool = False,
     ) -> None:
         self.network = network
@@ -54,8 +53,7 @@ class Step:
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
         self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
         runner: nn.Module = self._balanced or self._quickest(network)
-        runner = DistributedDataParallel(runner) if distributed else runner
-        self._forward = torch.compile(runner) if compiled else runner
+        self._forward = DistributedDataParallel(runner) if distributed else runner
 
     @property
     def result(self) -> StagedNetwork:

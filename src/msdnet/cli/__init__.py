@@ -1,0 +1,51 @@
+"""The `msdnet` command. What a command needs beyond the small install is imported inside it."""
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from msdnet.cli.networks import presets, show
+from msdnet.cli.train import train
+from msdnet.version import VERSION
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Image classification under a budget: one network with many exits.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help comes in a third of the time
+)
+for command in (presets, show, train):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; an error that a user can mend is one line on stderr."""
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        _fail(f"this command needs {error.name}: pip install 'msdnet[train]'")
+    except (ValueError, TypeError, ImportError, OSError, ArithmeticError) as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"msdnet: {message}", err=True)
+    sys.exit(1)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"msdnet {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""

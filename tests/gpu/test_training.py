@@ -1,0 +1,115 @@
+"""What only a GPU can show: run with `make test-gpu`."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+
+from msdnet import create_network
+from msdnet.data import Batch
+from msdnet.networks import MSDNet
+from msdnet.training import Interrupted, Recipe, resume, train
+from msdnet.training.display import Display
+from msdnet.training.recipe import Distillation, Loss, Optimiser
+from msdnet.training.step import GraphedStep, Step
+from msdnet.training.streams import ScalesSideBySide
+from tests.helpers import ColouredSquares
+from tests.unit.test_training import StopAt
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
+RECIPE = Recipe(
+    epochs=1,
+    batch_size=32,
+    optimiser=Optimiser(learning_rate=0.05),
+    loss=Loss(distillation=Distillation(weight=0.5, teacher="later_half")),
+    average_decay=0.9,
+)
+
+
+def network_on(device: str) -> MSDNet:
+    torch.manual_seed(0)
+    return create_network("cifar_batch_5", classes=10).to(device).to(memory_format=torch.channels_last)
+
+
+def some_batches(device: str, count: int = 6) -> list[Batch]:
+    generator = torch.Generator().manual_seed(3)
+    return [
+        Batch(
+            torch.randn(32, 3, 32, 32, generator=generator).to(device),
+            torch.randint(0, 10, (32,), generator=generator).to(device),
+        )
+        for _ in range(count)
+    ]
+
+
+def losses(step: Step, batches: list[Batch]) -> list[float]:
+    found = []
+    for batch in batches:
+        step(batch, 0.05)
+        found.append(float(step.loss))
+    return found
+
+
+def test_a_graphed_step_does_what_a_plain_one_does() -> None:
+    batches = some_batches("cuda")
+    plain, graphed = Step(network_on("cuda"), RECIPE, (32, 32)), GraphedStep(network_on("cuda"), RECIPE, (32, 32))
+    assert losses(plain, batches) == pytest.approx(losses(graphed, batches), rel=2e-2)
+    assert int(graphed.correct.sum()) == pytest.approx(int(plain.correct.sum()), abs=20)
+    assert plain.state().keys() == graphed.state().keys()
+
+
+def test_warming_up_and_capturing_leave_no_trace() -> None:
+    """The first step's loss is that of untouched weights; BN has counted one batch, not the warm-up's."""
+    step = GraphedStep(network_on("cuda"), RECIPE, (32, 32))
+    first = some_batches("cuda", 1)[0]
+    reference = Step(network_on("cuda"), RECIPE, (32, 32))
+    assert losses(step, [first]) == pytest.approx(losses(reference, [first]), rel=1e-3)
+    counters = [t for name, t in step.state().items() if name.endswith("num_batches_tracked") and "average" not in name]
+    assert {int(counter) for counter in counters} == {1}
+
+
+def test_batches_of_another_size_run_without_the_graph() -> None:
+    step = GraphedStep(network_on("cuda"), RECIPE, (32, 32))
+    first, second = some_batches("cuda", 2)
+    step(first, 0.05)
+    step(Batch(second.images[:8], second.labels[:8]), 0.05)
+    step(second, 0.05)
+    assert step.loss.isfinite()
+
+
+def test_the_gpu_agrees_with_the_cpu() -> None:
+    """bfloat16 against float32: the same training within a few percent of the loss."""
+    gpu = losses(GraphedStep(network_on("cuda"), RECIPE, (32, 32)), some_batches("cuda"))
+    cpu = losses(Step(network_on("cpu"), RECIPE, (32, 32)), some_batches("cpu"))
+    assert gpu == pytest.approx(cpu, rel=5e-2)
+
+
+def test_scales_side_by_side_are_the_same_network() -> None:
+    network = network_on("cuda")
+    twin = copy.deepcopy(network)
+    images = some_batches("cuda", 1)[0].images
+    together, alone = ScalesSideBySide(network)(images), twin(images)
+    assert all(map(torch.equal, together, alone))
+    for logits in (together, alone):
+        torch.autograd.backward(torch.stack(logits).square().mean())
+    for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_a_run_is_stopped_and_resumed(tmp_path: Path) -> None:
+    class OnGpu(ColouredSquares):
+        def __init__(self) -> None:
+            super().__init__(side=32)
+            self._images, self._labels = self._images.cuda(), self._labels.cuda()
+
+    recipe = Recipe(epochs=4, batch_size=16, optimiser=Optimiser(learning_rate=0.02), average_decay=0.5)
+    with pytest.raises(Interrupted):
+        train(recipe, data=OnGpu(), network="cifar_batch_4", out=tmp_path, display=StopAt(8))
+    summary = resume(tmp_path, data=OnGpu(), display=Display())
+    assert min(summary.held_out_accuracy) > 0.8
+    assert summary.peak_memory_bytes is not None
+    assert summary.peak_memory_bytes > 0

@@ -1,0 +1,32 @@
+"""Real data for the integration tests, where they are at hand."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def cifar100_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that holds cifar-100-binary/: MSDNET_DATA, or unpacked from packs beside the repository."""
+    given = os.environ.get("MSDNET_DATA")
+    if given is not None and (Path(given) / "cifar-100-binary").is_dir():
+        return Path(given)
+    if not (SHARED / "cifar100").is_dir():
+        pytest.skip("real CIFAR-100 is not at hand: set MSDNET_DATA to the folder that holds cifar-100-binary/")
+    root = tmp_path_factory.mktemp("cifar")
+    subprocess.run([sys.executable, SHARED / "unpack_cifar.py", "cifar100", root], check=True, capture_output=True)
+    return root
+
+
+@pytest.fixture(scope="session")
+def photos() -> Path:
+    """Real photos, train/CLASS/*.jpg and val/CLASS/*.jpg: MSDNET_PHOTOS, or those beside the repository."""
+    folder = Path(os.environ.get("MSDNET_PHOTOS", SHARED / "photos"))
+    if not (folder / "train").is_dir():
+        pytest.skip("real photos are not at hand: set MSDNET_PHOTOS to a folder with train/CLASS/ and val/CLASS/")
+    return folder

@@ -1,0 +1,99 @@
+"""A training that is killed at random moments, by the command line, and resumed: nothing is lost."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from msdnet.training.checkpoint import load_tensors
+from tests.helpers import TINY
+
+RECIPE = """
+epochs = 30
+batch_size = 8
+average_decay = 0.9
+evaluate_every = 10
+[optimiser]
+learning_rate = 0.02
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A recipe, a network and a folder of small images."""
+    (tmp_path / "mine.toml").write_text(RECIPE)
+    (tmp_path / "tiny.json").write_text(TINY.to_json())
+    draw = random.Random(0)
+    for name in ("cat", "dog"):
+        folder = tmp_path / "images" / name
+        folder.mkdir(parents=True)
+        for i in range(50):
+            image = Image.new("RGB", (20, 20), tuple(draw.randrange(256) for _ in range(3)))
+            image.save(folder / f"{i}.png")
+    return tmp_path
+
+
+def msdnet(place: Path, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "msdnet", "train", *arguments, "--device", "cpu", "--checkpoint-seconds", "0"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, cwd=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
+
+
+def start(place: Path, out: str) -> "subprocess.Popen[str]":
+    options = ("--data", "images", "--network", "tiny.json", "--image-size", "16", "--workers", "0", "--out", out)
+    return msdnet(place, "mine.toml", *options)
+
+
+def finish(process: "subprocess.Popen[str]") -> str:
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output
+
+
+def wait_for_checkpoint(path: Path, newer_than: float) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.stat().st_mtime <= newer_than:
+        assert time.monotonic() < deadline, "no checkpoint was written"
+        time.sleep(0.01)
+
+
+def test_killed_and_resumed_equals_uninterrupted(place: Path) -> None:
+    whole = start(place, "whole")
+    process, draw, kills = start(place, "killed"), random.Random(7), 0
+    checkpoint = place / "killed" / "checkpoint.safetensors"
+    for _ in range(3):
+        wait_for_checkpoint(checkpoint, checkpoint.stat().st_mtime if checkpoint.exists() else 0)
+        time.sleep(draw.uniform(0, 0.7))
+        kills += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        process = msdnet(place, "--resume", "killed")
+    finish(process)
+    finish(whole)
+    assert kills >= 2, "the run was over before it could be killed"
+    expected, _ = load_tensors(place / "whole" / "model.safetensors")
+    resumed, _ = load_tensors(place / "killed" / "model.safetensors")
+    assert all(torch.equal(expected[name], resumed[name]) for name in expected)
+    lines = [(place / name / "metrics.jsonl").read_text().count("\n") for name in ("whole", "killed")]
+    assert lines == [30, 30]
+
+
+def test_sigterm_saves_says_how_to_go_on_and_exits_143(place: Path) -> None:
+    process = start(place, "run")
+    wait_for_checkpoint(place / "run" / "checkpoint.safetensors", 0)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "stopped by SIGTERM" in errors
+    assert "msdnet train --resume run" in errors
+    assert errors.count("\n") == 1
+    assert "30 epochs" in finish(msdnet(place, "--resume", "run"))
