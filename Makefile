@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test test-gpu lint types unit bench figures clean
+.PHONY: test test-oldest test-gpu lint types unit bench figures clean
 
 test: lint types unit
 
@@ -14,8 +14,16 @@ lint: .venv/installed
 types: .venv/installed
 	$(BIN)/mypy
 
+# A test process for each core; tests of one file stay together, since they share what is slow to make.
 unit: .venv/installed
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+# The same tests with the oldest torch that is supported, in an environment of their own.
+test-oldest: pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --upgrade pip
+	.venv-oldest/bin/python -m pip install --quiet --editable '.[train]' --group dev torch==2.11.* torchvision==0.26.*
+	.venv-oldest/bin/pytest --numprocesses auto --dist loadfile
 
 # What only a GPU can show; the default run skips it where there is none.
 test-gpu: .venv/installed
@@ -24,6 +32,7 @@ test-gpu: .venv/installed
 # Timed, so never part of the tests: each prints ratios that were measured in one run.
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.stages
+	$(BIN)/python -m benchmarks.throughput --batch 64
 
 # The drawings in docs/, made by the project itself.
 figures: .venv/installed
@@ -37,4 +46,4 @@ figures: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

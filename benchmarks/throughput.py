@@ -4,7 +4,7 @@
 
 The images are random bytes in CIFAR's layout: the speed does not depend on what they show. For each batch size:
 seconds to the first step, images/s, the share of time that is not the step itself (data, counting, launching),
-and the peak of the device's memory.
+and the peak of the device's memory. On a GPU, also what the kernels of a step are for.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from msdnet.data.base import Batch
 from msdnet.data.cifar import CIFAR, CifarData
 from msdnet.training import load_recipe
 from msdnet.training.run import make_step
+from msdnet.training.step import Step
 
 
 def write_random_cifar(folder: Path) -> None:
@@ -68,6 +69,44 @@ def measure(preset: str, batch_size: int, seconds: float, data: CifarData) -> di
     return result
 
 
+# What a kernel is for, by a word in its name; the first that fits counts.
+KINDS = {
+    "batch_norm": "batch normalisation",
+    "batch_normalization": "batch normalisation",
+    "CatArray": "concatenation",
+    "Padding": "padding of channels for cuDNN",
+    "wgrad": "convolution",
+    "dgrad": "convolution",
+    "fprop": "convolution",
+    "conv": "convolution",
+    "gemm": "convolution",
+    "cutlass": "convolution",
+    "nchw": "change of layout",
+    "add": "addition of gradients",
+    "copy": "copies and casts",
+    "Memset": "copies and casts",
+    "clamp": "ReLU",
+    "threshold": "ReLU",
+}
+
+
+def profile(preset: str, batch_size: int, data: CifarData) -> dict[str, float]:
+    """Milliseconds of one step by what the GPU's kernels are for, the longest first."""
+    step = make_step(preset, load_recipe("fast"), data, data.device)
+    batch = next(endless(data, batch_size))
+    for _ in range(3):
+        Step.__call__(step, batch, 0.01)  # without the graph, which hides the kernels' names
+    wait(data.device)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
+        Step.__call__(step, batch, 0.01)
+        wait(data.device)
+    times: dict[str, float] = {}
+    for event in profiler.key_averages():
+        kind = next((kind for word, kind in KINDS.items() if word in event.key), "the rest")
+        times[kind] = times.get(kind, 0.0) + event.self_device_time_total / 1e3
+    return dict(sorted(times.items(), key=lambda item: -item[1]))
+
+
 def _rate(step: Any, batches: Iterator[Batch], batch_size: int, seconds: float, device: torch.device) -> float:
     for _ in range(3):
         step(next(batches), 0.01)
@@ -102,9 +141,15 @@ def main() -> None:
                 f"{key} {value:,.3g}" if isinstance(value, float) else f"{key} {value}" for key, value in result.items()
             )
         )
+    profiles = {size: profile(options.preset, size, data) for size in options.batch} if device.type == "cuda" else {}
+    for size, times in profiles.items():
+        shares = ", ".join(f"{kind} {time / sum(times.values()):.0%}" for kind, time in times.items())
+        print(f"batch {size}, kernels of one step, {sum(times.values()):.1f} ms in a row: {shares}")
     if options.record:
         setting = {"benchmark": "throughput", "preset": options.preset}
-        options.record.write_text(json.dumps({**setting, "results": results, **describe(device)}, indent=2) + "\n")
+        options.record.write_text(
+            json.dumps({**setting, "results": results, "kernel_ms": profiles, **describe(device)}, indent=2) + "\n"
+        )
 
 
 if __name__ == "__main__":

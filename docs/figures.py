@@ -3,6 +3,7 @@
 A table stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->`; what is between them is replaced.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from msdnet.networks import create_network
 from msdnet.plan import Grid
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/architecture.md")
+PAGES = ("README.md", "docs/architecture.md", "docs/training.md")
 
 
 def drawings() -> dict[str, str]:
@@ -53,7 +54,20 @@ def costs_table() -> Iterator[str]:
         yield f"| {name} | " + " | ".join(f"{cost / 1e6:.1f}" for cost in network.costs(32, lazy=lazy)) + " |"
 
 
-TABLES = {"presets": presets_table, "costs": costs_table}
+def throughput_table() -> Iterator[str]:
+    yield "| network | batch | images/s | of it outside the step | peak memory | first step after |"
+    yield "|---|---|---|---|---|---|"
+    for path in sorted((ROOT / "results").glob("throughput_*.json")):
+        record = json.loads(path.read_text())
+        for result in record["results"]:
+            yield (
+                f"| `{record['preset']}` | {result['batch']:,} | {result['images_per_second']:,.0f} "
+                f"| {result['share_outside_step']:.1%} | {result['peak_memory_gib']:.1f} GiB "
+                f"| {result['first_step_seconds']:.0f} s |"
+            )
+
+
+TABLES = {"presets": presets_table, "costs": costs_table, "throughput": throughput_table}
 
 
 def refreshed(page: str) -> str:

@@ -14,7 +14,10 @@ __all__ = ["IMAGE", "Cell", "Grid", "Stage", "Wiring"]
 
 
 class Cell(NamedTuple):
-    """One step of the grid, the paper's x_l^s: layer 0 is the seed layer, scale 1 the finest."""
+    """One step of the grid: layer 0 is the seed layer (the paper's first), scale 1 the finest.
+
+    With dense connections a cell holds all that its scale has so far, the paper's [x_1, ..., x_l].
+    """
 
     layer: int
     scale: int

@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import typer
+
+from msdnet.cli import app
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +50,23 @@ def test_readme_commands_run(tmp_path: Path) -> None:
         program, *arguments = shlex.split(command)
         assert program == "msdnet"
         subprocess.run([sys.executable, "-m", "msdnet", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+
+def documented_commands() -> list[str]:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL)
+    return sorted(
+        {line[line.index("msdnet ") :] for block in blocks for line in block.splitlines() if "msdnet " in line}
+    )
+
+
+@pytest.mark.parametrize("command", documented_commands())
+def test_documented_commands_are_understood(command: str) -> None:
+    """Those that take hours are not run, but their words must be ones that the command line knows."""
+    _, name, *arguments = shlex.split(command)
+    group: Any = typer.main.get_command(app)
+    group.commands[name].make_context(name, arguments)
 
 
 @pytest.mark.parametrize("block", readme_blocks("python"))
