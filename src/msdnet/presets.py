@@ -3,10 +3,13 @@
 Knows configs only; `msdnet.create_network` builds what is named here.
 """
 
+import dataclasses
+from typing import Any
+
 from msdnet.config import NetworkConfig, even, growing
 from msdnet.naming import Registry
 
-__all__ = ["PRESETS", "preset_config", "register_preset"]
+__all__ = ["PRESETS", "network_config", "preset_config", "register_preset"]
 
 PRESETS: Registry[NetworkConfig] = Registry("preset")
 
@@ -25,6 +28,18 @@ def preset_config(name: str) -> NetworkConfig:
     (4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)
     """
     return PRESETS[name]
+
+
+def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkConfig:
+    """A preset's config, or the one given, with some fields replaced.
+
+    >>> network_config("cifar_anytime", classes=10).classes
+    10
+    """
+    config = preset_config(network) if isinstance(network, str) else network
+    if not isinstance(config, NetworkConfig):
+        raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
+    return NetworkConfig.from_dict(dataclasses.asdict(config) | overrides)
 
 
 def _imagenet(exits: tuple[int, ...]) -> NetworkConfig:

@@ -24,6 +24,15 @@ def cifar100_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def cifar10_root() -> Path:
+    """The folder that holds cifar-10-batches-bin/."""
+    given = os.environ.get("MSDNET_DATA")
+    if given is None or not (Path(given) / "cifar-10-batches-bin").is_dir():
+        pytest.skip("real CIFAR-10 is not at hand: set MSDNET_DATA to the folder that holds cifar-10-batches-bin/")
+    return Path(given)
+
+
+@pytest.fixture(scope="session")
 def photos() -> Path:
     """Real photos, train/CLASS/*.jpg and val/CLASS/*.jpg: MSDNET_PHOTOS, or those beside the repository."""
     folder = Path(os.environ.get("MSDNET_PHOTOS", SHARED / "photos"))

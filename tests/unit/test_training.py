@@ -212,7 +212,8 @@ def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
 
 def test_refuses_a_batch_larger_than_the_data(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="batch_size must be at most the 96 training images, got 97"):
-        run(tmp_path, Recipe(epochs=1, batch_size=97))
+        run(tmp_path / "out", Recipe(epochs=1, batch_size=97))
+    assert not (tmp_path / "out").exists(), "a run that never started leaves the folder free"
 
 
 def test_the_seed_decides_everything(tmp_path: Path) -> None:

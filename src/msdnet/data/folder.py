@@ -192,7 +192,7 @@ class FolderData(ImageData):
         for path, reason in unreadable:
             message = f"unreadable image {path}: {reason}"
             if self.unreadable == "fatal":
-                raise ValueError(f"{message} (unreadable='skip' goes on without it)")
+                raise ValueError(f"{message} (--skip-unreadable, or unreadable='skip' in Python, goes on without it)")
             if path not in self._warned_of:
                 self._warned_of.add(path)
                 warnings.warn(message, stacklevel=3)

@@ -1,6 +1,7 @@
 """Starting a run in a folder, and going on with one."""
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, open_data
 from msdnet.data.base import Shard
 from msdnet.networks import create_network
+from msdnet.presets import network_config
 from msdnet.training.checkpoint import write_atomically
 from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import pick_device, processes, wait_for_all
@@ -51,11 +53,11 @@ def train(
         images = data if isinstance(data, ImageData) else open_data(data, torch_device)
         config = _network_config(network, images)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
-        if shard.rank == 0:
+        trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
+        if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
         wait_for_all()
-        trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
         return trainer.run(test)
 
 
@@ -98,7 +100,7 @@ def make_step(
     built: Any = create_network(_network_config(network, data)).to(device).to(memory_format=torch.channels_last)
     on_gpu = device.type == "cuda"
     if on_gpu:
-        # Shapes never change: let cuDNN time its first choices once. Timing all takes twice as long and finds none better.
+        # Shapes never change: let cuDNN time a few kernels once. Timing all takes twice as long and finds none better.
         torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = True, 3
     if on_gpu and distributed:
         built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
@@ -109,8 +111,7 @@ def make_step(
 def _network_config(network: str | NetworkConfig | None, data: ImageData) -> NetworkConfig:
     channels, height, _ = data.image_shape
     default = "cifar_anytime" if height <= 64 else "imagenet_4"
-    with torch.device("meta"):  # only the config is wanted, but checked as a network's
-        return create_network(network or default, classes=len(data.classes), input_channels=channels).config
+    return network_config(network or default, classes=len(data.classes), input_channels=channels)
 
 
 def _facts(
@@ -128,6 +129,7 @@ def _facts(
         "image_shape": data.image_shape,
         "normalisation": dataclasses.asdict(data.normalisation),
         "held_out": len(data.held_out_indices),
+        "held_out_sha256": hashlib.sha256(json.dumps(data.held_out_indices).encode()).hexdigest(),
         "held_out_seed": data.held_out_seed,
     }
     return dict(json.loads(json.dumps(facts)))
