@@ -468,7 +468,7 @@ def spoil(root: Path) -> dict[str, str]:
 def test_an_unreadable_image_is_named_and_ends_the_run(tmp_path: Path, workers: int) -> None:
     spoil(make(tmp_path))
     data = open_small(tmp_path, workers=workers, held_out=1)
-    with pytest.raises(ValueError, match=r"^unreadable image .*/train/ant/00\d\.\w+: (.*) \(unreadable='skip' goes"):
+    with pytest.raises(ValueError, match=r"^unreadable image .*/train/ant/00\d\.\w+: (.*) \(--skip-unreadable"):
         list(data.training_batches(13, seed=0, epoch=0))
 
 
