@@ -28,14 +28,15 @@ from torchvision.datasets import ImageFolder  # type: ignore[import-untyped]
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from benchmarks.machine import describe
+from msdnet.data.base import Epoch
 from msdnet.data.folder import FolderData
 
 ENLARGED_PER_CLASS = 16
 
-Epoch = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
+Pipeline = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
 
 
-def plain_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Epoch:
+def plain_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Pipeline:
     mean, std = FolderData.normalisation.mean, FolderData.normalisation.std
     to_numbers = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std)]
     transform = v2.Compose([v2.RandomResizedCrop(224), v2.RandomHorizontalFlip(), *to_numbers])
@@ -51,16 +52,16 @@ def plain_epochs(root: Path, workers: int, batch: int, device: torch.device) -> 
     return lambda _: (tuple(tensor.to(device, non_blocking=True) for tensor in pair) for pair in loader)
 
 
-def our_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Epoch:
+def our_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Pipeline:
     data = FolderData(root, workers=workers, device=device, held_out=1)
-    return lambda epoch: data.training_batches(batch, seed=0, epoch=epoch)
+    return lambda epoch: data.training_batches(Epoch(batch, seed=0, number=epoch))
 
 
 @dataclass
 class Pipeline:
     """Epochs, and what they took."""
 
-    epochs: Epoch
+    epochs: Pipeline
     workers: set[int] = field(default_factory=set)
     rates: list[float] = field(default_factory=list)
     """Images per second."""

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from benchmarks.machine import describe
-from msdnet.data.base import Batch
+from msdnet.data.base import Batch, Epoch
 from msdnet.data.cifar import CIFAR, CifarData
 from msdnet.training import load_recipe
 from msdnet.training.run import make_step
@@ -37,7 +37,7 @@ def write_random_cifar(folder: Path) -> None:
 
 def endless(data: CifarData, batch_size: int) -> Iterator[Batch]:
     for epoch in count():
-        yield from data.training_batches(batch_size, seed=0, epoch=epoch)
+        yield from data.training_batches(Epoch(batch_size, seed=0, number=epoch))
 
 
 def wait(device: torch.device) -> None:

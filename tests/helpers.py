@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from msdnet import NetworkConfig
-from msdnet.data.base import Batch, ImageData, Normalisation, Part, Shard, epoch_order
+from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, Part
 from msdnet.networks import MSDNet, StagedNetwork
 
 
@@ -57,19 +57,10 @@ class ColouredSquares(ImageData):
     def size(self, part: Part) -> int:
         return len(self._labels[self._parts[part]])
 
-    def training_batches(
-        self,
-        batch_size: int,
-        *,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        shard: Shard = Shard(),  # noqa: B008
-    ) -> Iterator[Batch]:
-        order, _ = epoch_order(self.size("train"), seed, epoch)
+    def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
+        order, _ = epoch.order(self.size("train"))
         images, labels = self._images[self._parts["train"]], self._labels[self._parts["train"]]
-        for step in range(first, self.steps(batch_size)):
-            rows = shard.of(order[step * batch_size : (step + 1) * batch_size])
+        for rows in epoch.shares(order):
             yield Batch(images[rows], labels[rows])
 
     def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:

@@ -13,7 +13,7 @@ from torchvision import datasets  # type: ignore[import-untyped]
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from msdnet import NetworkConfig
-from msdnet.data.base import UNREADABLE
+from msdnet.data.base import UNREADABLE, Epoch
 from msdnet.data.folder import FolderData
 
 # Python 3.12 and newer warn of every fork beside threads, and torch always has some.
@@ -51,7 +51,7 @@ def test_test_photos_are_those_of_torchvision(photos: Path) -> None:
 
 def test_an_epoch_is_the_same_with_and_without_workers(photos: Path) -> None:
     alone, helped = (FolderData(photos, workers=workers, crop_size=96, subset=128) for workers in (0, 2))
-    batches = [list(data.training_batches(32, seed=1, epoch=2)) for data in (alone, helped)]
+    batches = [list(data.training_batches(Epoch(32, seed=1, number=2))) for data in (alone, helped)]
     assert len(batches[0]) == len(batches[1]) == 4
     for one, other in zip(*batches, strict=True):
         assert torch.equal(one.images, other.images)

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from msdnet import create_network
-from msdnet.data import Shard
+from msdnet.data import Epoch, Shard
 from msdnet.training import Recipe
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.loss import training_loss
@@ -52,7 +52,7 @@ def train_alone() -> dict[str, torch.Tensor]:
     network = create_network(TINY, classes=3)
     optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-4)
     for epoch in range(RECIPE.epochs):
-        halves = [data.training_batches(16, seed=0, epoch=epoch, shard=Shard(rank, 2)) for rank in (0, 1)]
+        halves = [data.training_batches(Epoch(16, seed=0, number=epoch, shard=Shard(rank, 2))) for rank in (0, 1)]
         for step, pair in enumerate(zip(*halves, strict=True)):
             optimiser.param_groups[0]["lr"] = learning_rate(RECIPE, epoch + step / data.steps(16))
             optimiser.zero_grad()

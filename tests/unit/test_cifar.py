@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from msdnet.data import DataConfig, Shard
+from msdnet.data import DataConfig, Epoch, Shard
 from msdnet.data.base import hold_out
 from msdnet.data.cifar import CIFAR, PADDING, CifarData, CifarLayout
 from msdnet.data.download import fetch_cifar
@@ -77,35 +77,37 @@ def test_parts_are_apart_and_labels_are_right(root: Path) -> None:
 def test_training_never_opens_the_test_files(root: Path, layout: CifarLayout) -> None:
     (root / layout.folder / layout.test_files[0]).unlink()
     data = open_small(root)
-    assert sum(len(batch.labels) for batch in data.training_batches(8, seed=0, epoch=0)) == 32
+    assert sum(len(batch.labels) for batch in data.training_batches(Epoch(8, seed=0, number=0))) == 32
     with pytest.raises(FileNotFoundError, match=layout.test_files[0]):
         data.size("test")
 
 
 def test_an_epoch_shows_every_training_image_once(root: Path) -> None:
     data = open_small(root)
-    values = [v for batch in data.training_batches(8, seed=3, epoch=2) for v in pixel_values(data, batch.images)]
+    values = [
+        v for batch in data.training_batches(Epoch(8, seed=3, number=2)) for v in pixel_values(data, batch.images)
+    ]
     assert sorted(values) == sorted(set(range(TRAIN)) - set(data.held_out_indices))
 
 
 def test_batches_depend_on_seed_and_epoch_and_can_be_taken_up_midway(root: Path) -> None:
     data = open_small(root)
-    whole = list(data.training_batches(8, seed=3, epoch=2))
-    list(data.training_batches(8, seed=9, epoch=9))
-    again = list(data.training_batches(8, seed=3, epoch=2, first=2))
+    whole = list(data.training_batches(Epoch(8, seed=3, number=2)))
+    list(data.training_batches(Epoch(8, seed=9, number=9)))
+    again = list(data.training_batches(Epoch(8, seed=3, number=2, first=2)))
     assert all(torch.equal(a.images, b.images) for a, b in zip(whole[2:], again, strict=True))
     for seed, epoch in ((3, 3), (4, 2)):
-        other = next(data.training_batches(8, seed=seed, epoch=epoch))
+        other = next(data.training_batches(Epoch(8, seed=seed, number=epoch)))
         assert not torch.equal(whole[0].images, other.images)
 
 
 def test_processes_share_every_batch(root: Path) -> None:
     data = open_small(root)
-    whole = next(data.training_batches(8, seed=0, epoch=0)).images
-    shares = [next(data.training_batches(8, seed=0, epoch=0, shard=Shard(rank, 2))).images for rank in (0, 1)]
+    whole = next(data.training_batches(Epoch(8, seed=0, number=0))).images
+    shares = [next(data.training_batches(Epoch(8, seed=0, number=0, shard=Shard(rank, 2)))).images for rank in (0, 1)]
     assert torch.equal(whole, torch.cat(shares))
     with pytest.raises(ValueError, match="batch_size must be a multiple of the 3 processes, got 8"):
-        next(data.training_batches(8, seed=0, epoch=0, shard=Shard(0, 3)))
+        next(data.training_batches(Epoch(8, seed=0, number=0, shard=Shard(0, 3))))
 
 
 def test_crops_are_pad_shift_and_mirror(root: Path) -> None:
@@ -127,7 +129,7 @@ def test_augmentation_covers_all_corners_and_both_sides(root: Path) -> None:
     seen = {
         tuple(batch.images[i, 0, 12, 12:16].tolist())
         for e in range(60)
-        for batch in data.training_batches(8, seed=0, epoch=e)
+        for batch in data.training_batches(Epoch(8, seed=0, number=e))
         for i in range(8)
     }
     assert len(seen) > 0.9 * 2 * (2 * PADDING + 1) ** 2

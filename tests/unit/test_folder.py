@@ -15,7 +15,7 @@ from torch import Tensor
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from msdnet.data import folder as module
-from msdnet.data.base import UNREADABLE, Batch, Part, Shard, hold_out
+from msdnet.data.base import UNREADABLE, Batch, Epoch, Part, Shard, hold_out
 from msdnet.data.folder import FolderData
 
 # Python 3.12 and newer warn of every fork beside threads, and torch always has some.
@@ -127,7 +127,7 @@ def test_parts_never_mix(tmp_path: Path) -> None:
     parts = {part: numbers(data, data.batches(part, 5)) for part in PARTS}
     assert sorted(number for part in parts.values() for number in part) == list(range(48))
     assert parts == {part: numbers_of_files(data, part) for part in PARTS}
-    seen = numbers(data, data.training_batches(11, seed=0, epoch=0))
+    seen = numbers(data, data.training_batches(Epoch(11, seed=0, number=0)))
     assert sorted(seen) == parts["train"]
     assert seen != parts["train"], "shuffled"
 
@@ -263,10 +263,10 @@ def test_batch_sizes(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         data.batches("test", 0)
     with pytest.raises(ValueError, match="batch_size must be at least 1, got -1"):
-        data.training_batches(-1, seed=0, epoch=0)
+        data.training_batches(Epoch(-1, seed=0, number=0))
     with pytest.raises(ValueError, match="batch_size must be a multiple of the 2 processes, got 5"):
-        data.training_batches(5, seed=0, epoch=0, shard=Shard(0, 2))
-    assert list(data.training_batches(1000, seed=0, epoch=0)) == []
+        data.training_batches(Epoch(5, seed=0, number=0, shard=Shard(0, 2)))
+    assert list(data.training_batches(Epoch(1000, seed=0, number=0))) == []
 
 
 # Batches
@@ -275,30 +275,36 @@ def test_batch_sizes(tmp_path: Path) -> None:
 def test_batches_do_not_depend_on_workers_or_on_what_was_asked_before(photos: Path) -> None:
     alone, helped = (open_small(photos, workers=workers, colour_jitter=0.4) for workers in (0, 2))
     for epoch in (0, 1):
-        expected = list(alone.training_batches(4, seed=5, epoch=epoch))
+        expected = list(alone.training_batches(Epoch(4, seed=5, number=epoch)))
         assert len(expected) == 5
-        assert same(expected, helped.training_batches(4, seed=5, epoch=epoch))
-        assert same(expected[3:], alone.training_batches(4, seed=5, epoch=epoch, first=3))
-        assert same(expected[2:], helped.training_batches(4, seed=5, epoch=epoch, first=2))
+        assert same(expected, helped.training_batches(Epoch(4, seed=5, number=epoch)))
+        assert same(expected[3:], alone.training_batches(Epoch(4, seed=5, number=epoch, first=3)))
+        assert same(expected[2:], helped.training_batches(Epoch(4, seed=5, number=epoch, first=2)))
     assert same(alone.batches("test", 3), helped.batches("test", 3))
-    assert not same(alone.training_batches(4, seed=5, epoch=0), alone.training_batches(4, seed=5, epoch=1))
-    assert not same(alone.training_batches(4, seed=5, epoch=0), alone.training_batches(4, seed=6, epoch=0))
+    assert not same(
+        alone.training_batches(Epoch(4, seed=5, number=0)), alone.training_batches(Epoch(4, seed=5, number=1))
+    )
+    assert not same(
+        alone.training_batches(Epoch(4, seed=5, number=0)), alone.training_batches(Epoch(4, seed=6, number=0))
+    )
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_torchs_own_random_numbers_are_the_callers(photos: Path, workers: int) -> None:
     data = open_small(photos, workers=workers)
     before = torch.get_rng_state()
-    list(data.training_batches(8, seed=0, epoch=0))
+    list(data.training_batches(Epoch(8, seed=0, number=0)))
     list(data.batches("test", 8))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_each_process_takes_its_share(photos: Path) -> None:
     data = open_small(photos)
-    shares = zip(*(data.training_batches(6, seed=0, epoch=0, shard=Shard(rank, 2)) for rank in (0, 1)), strict=True)
+    shares = zip(
+        *(data.training_batches(Epoch(6, seed=0, number=0, shard=Shard(rank, 2))) for rank in (0, 1)), strict=True
+    )
     joined = [Batch(torch.cat([a.images, b.images]), torch.cat([a.labels, b.labels])) for a, b in shares]
-    assert same(joined, data.training_batches(6, seed=0, epoch=0))
+    assert same(joined, data.training_batches(Epoch(6, seed=0, number=0)))
 
 
 def test_training_images_are_augmented_and_the_others_never(photos: Path) -> None:
@@ -311,7 +317,7 @@ def test_training_images_are_augmented_and_the_others_never(photos: Path) -> Non
     assert (pixels(data, held_out).int() - expected).abs().max() <= 1, "but for rounding"
     as_it_is = {image.numpy().tobytes() for batch in data.batches("train", 4) for image in batch.images}
     augmented = [
-        image.numpy().tobytes() for batch in data.training_batches(4, seed=0, epoch=0) for image in batch.images
+        image.numpy().tobytes() for batch in data.training_batches(Epoch(4, seed=0, number=0)) for image in batch.images
     ]
     assert not as_it_is & set(augmented)
 
@@ -323,7 +329,7 @@ def test_half_of_the_training_images_are_mirrored_and_all_are_cropped(tmp_path: 
         path.parent.mkdir(parents=True, exist_ok=True)
         v2.functional.to_pil_image(ramp).save(path)
     data = open_small(tmp_path)
-    (batch,) = data.training_batches(data.size("train"), seed=0, epoch=0)
+    (batch,) = data.training_batches(Epoch(data.size("train"), seed=0, number=0))
     slopes = batch.images[:, 0, 0, -1] - batch.images[:, 0, 0, 0]
     assert 30 <= int((slopes < 0).sum()) <= 56
     assert len(set(slopes.abs().tolist())) > 50
@@ -341,10 +347,10 @@ def test_batches_are_normalised_and_channels_last(photos: Path) -> None:
 
 def test_workers_are_kept_from_epoch_to_epoch(photos: Path) -> None:
     data = open_small(photos, workers=2)
-    list(data.training_batches(4, seed=0, epoch=0))
+    list(data.training_batches(Epoch(4, seed=0, number=0)))
     children = {child.pid for child in multiprocessing.active_children()}
     list(data.batches("held_out", 4))
-    list(data.training_batches(4, seed=0, epoch=1))
+    list(data.training_batches(Epoch(4, seed=0, number=1)))
     assert {child.pid for child in multiprocessing.active_children()} == children
     assert len(children) == 2
     # A Ctrl-C is sent to the group of the main process, which is then no longer theirs.
@@ -356,7 +362,7 @@ def test_workers_are_kept_from_epoch_to_epoch(photos: Path) -> None:
 def test_batches_in_turn_and_broken_off_do_not_mix(photos: Path) -> None:
     data = open_small(photos, workers=1)
     expected = {part: list(data.batches(part, 2)) for part in PARTS}
-    broken = data.training_batches(4, seed=0, epoch=0)
+    broken = data.training_batches(Epoch(4, seed=0, number=0))
     next(broken)
     del broken
     turns = list(zip(data.batches("held_out", 2), data.batches("test", 2), strict=False))
@@ -469,7 +475,7 @@ def test_an_unreadable_image_is_named_and_ends_the_run(tmp_path: Path, workers: 
     spoil(make(tmp_path))
     data = open_small(tmp_path, workers=workers, held_out=1)
     with pytest.raises(ValueError, match=r"^unreadable image .*/train/ant/00\d\.\w+: (.*) \(--skip-unreadable"):
-        list(data.training_batches(13, seed=0, epoch=0))
+        list(data.training_batches(Epoch(13, seed=0, number=0)))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -478,7 +484,7 @@ def test_unreadable_images_are_named_once_and_skipped(tmp_path: Path, workers: i
     data = open_small(tmp_path, workers=workers, held_out=1, held_out_seed=1, unreadable="skip")
     assert data.held_out_indices[0] > 3
     with pytest.warns(UserWarning, match="unreadable image") as caught:
-        batches = list(data.training_batches(13, seed=0, epoch=0))
+        batches = list(data.training_batches(Epoch(13, seed=0, number=0)))
     assert len(caught) == 4
     said = sorted(str(warning.message).partition("/train/ant/")[2] for warning in caught)
     assert all(name in text and reason in text for text, (name, reason) in zip(said, reasons.items(), strict=True))
@@ -487,7 +493,7 @@ def test_unreadable_images_are_named_once_and_skipped(tmp_path: Path, workers: i
     assert len(unread) == 4
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = list(data.training_batches(13, seed=0, epoch=1))
+        again = list(data.training_batches(Epoch(13, seed=0, number=1)))
     assert sum(int((batch.labels == UNREADABLE).sum()) for batch in again) == 4
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from msdnet import NetworkConfig, create_network
-from msdnet.data import Batch, Part
+from msdnet.data import Batch, Epoch, Part
 from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
@@ -149,9 +149,9 @@ def test_weights_that_a_step_spoilt_are_never_saved(tmp_path: Path) -> None:
 class _Broken(ColouredSquares):
     """From the fourth batch of the second epoch on, nothing but infinities."""
 
-    def training_batches(self, batch_size: int, *, epoch: int, **options: Any) -> Iterator[Batch]:
-        for k, batch in enumerate(super().training_batches(batch_size, epoch=epoch, **options)):
-            yield batch._replace(images=batch.images * float("inf")) if (epoch, k) >= (1, 3) else batch
+    def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
+        for k, batch in enumerate(super().training_batches(epoch)):
+            yield batch._replace(images=batch.images * float("inf")) if (epoch.number, k) >= (1, 3) else batch
 
 
 def test_the_checkpoint_before_a_divergence_is_good(tmp_path: Path) -> None:

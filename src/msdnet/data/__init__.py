@@ -8,10 +8,10 @@ from typing import Literal, get_args
 import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.data.base import UNREADABLE, Batch, ImageData, Normalisation, Part, Shard
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, Shard
 from msdnet.data.cifar import CIFAR, CifarData
 
-__all__ = ["UNREADABLE", "Batch", "DataConfig", "ImageData", "Normalisation", "Part", "Shard", "open_data"]
+__all__ = ["UNREADABLE", "Batch", "DataConfig", "Epoch", "ImageData", "Normalisation", "Part", "Shard", "open_data"]
 
 Unreadable = Literal["fatal", "skip"]
 FOLDER = "folder"

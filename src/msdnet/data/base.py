@@ -14,7 +14,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["UNREADABLE", "Batch", "ImageData", "Normalisation", "Part", "Shard", "epoch_order", "hold_out"]
+from msdnet.checks import check_whole
+
+__all__ = ["UNREADABLE", "Batch", "Epoch", "ImageData", "Normalisation", "Part", "Shard", "hold_out"]
 
 Part = Literal["train", "held_out", "test"]
 
@@ -58,6 +60,32 @@ class Shard:
         return batch[self.rank * share : (self.rank + 1) * share]
 
 
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the training images, or what is left of it, or one process's share of it."""
+
+    batch_size: int
+    number: int
+    """Counted from 0."""
+    seed: int = 0
+    first: int = 0
+    """The batch to begin with."""
+    shard: Shard = Shard()
+
+    def __post_init__(self) -> None:
+        check_whole("batch_size", self.batch_size)
+
+    def order(self, size: int) -> tuple[Tensor, torch.Generator]:
+        """The order of the images, and a generator for their augmentation, from seed and number alone."""
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.number)
+        return torch.randperm(size, generator=generator), generator
+
+    def shares(self, rows: Tensor) -> list[Tensor]:
+        """What this process takes of every full batch of the rows that is still to come."""
+        batches = range(self.first, len(rows) // self.batch_size)
+        return [self.shard.of(rows[k * self.batch_size : (k + 1) * self.batch_size]) for k in batches]
+
+
 class ImageData(ABC):
     """A data set of labelled images."""
 
@@ -75,19 +103,11 @@ class ImageData(ABC):
         """The number of images in a part."""
 
     @abstractmethod
-    def training_batches(
-        self,
-        batch_size: int,
-        *,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        shard: Shard = Shard(),  # noqa: B008
-    ) -> Iterator[Batch]:
-        """The batches of an epoch from the first given one on, shuffled and augmented.
+    def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
+        """The batches of an epoch, shuffled and augmented.
 
-        The same arguments give the same batches, whatever was asked for before: a run that is resumed in
-        the middle of an epoch sees what it would have seen. A last batch that would not be full is left out.
+        The same epoch gives the same batches, whatever was asked for before: a run that is resumed in the
+        middle sees what it would have seen. A last batch that would not be full is left out.
         """
 
     @abstractmethod
@@ -105,9 +125,3 @@ def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
         raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
     keys = sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
     return tuple(sorted(keys[:count]))
-
-
-def epoch_order(size: int, seed: int, epoch: int) -> tuple[Tensor, torch.Generator]:
-    """The order of an epoch's images, and a generator for their augmentation, from seed and epoch alone."""
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return torch.randperm(size, generator=generator), generator

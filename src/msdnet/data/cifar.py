@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from msdnet.data.base import Batch, ImageData, Normalisation, Part, Shard, epoch_order, hold_out
+from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, Part, hold_out
 from msdnet.naming import Registry
 
 __all__ = ["CIFAR", "CifarData", "CifarLayout"]
@@ -114,23 +114,14 @@ class CifarData(ImageData):
     def size(self, part: Part) -> int:
         return len(self._test[0]) if part == "test" else len(self._images[part])
 
-    def training_batches(
-        self,
-        batch_size: int,
-        *,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        shard: Shard = Shard(),  # noqa: B008
-    ) -> Iterator[Batch]:
+    def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
         size = self.size("train")
-        order, generator = epoch_order(size, seed, epoch)
+        order, generator = epoch.order(size)
         # Rows of (image, top, left, flip), all of an epoch at once: the device waits for nothing between steps.
         corners = torch.randint(0, 2 * PADDING + 1, (size, 2), generator=generator)
         flips = torch.randint(0, 2, (size, 1), generator=generator)
         draws = torch.cat([order[:, None], corners, flips], dim=1).to(self.device, non_blocking=True)
-        for step in range(first, self.steps(batch_size)):
-            draw = shard.of(draws[step * batch_size : (step + 1) * batch_size])
+        for draw in epoch.shares(draws):
             yield Batch(self._crop(draw), self._labels["train"][draw[:, 0]])
 
     def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.data.base import UNREADABLE, Batch, ImageData, Normalisation, Part, Shard, epoch_order, hold_out
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, hold_out
 
 __all__ = ["FolderData"]
 
@@ -135,21 +135,11 @@ class FolderData(ImageData):
         """The files of a part in order, from the root on."""
         return [file.path for file in self._files[part]]
 
-    def training_batches(
-        self,
-        batch_size: int,
-        *,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        shard: Shard = Shard(),  # noqa: B008
-    ) -> Iterator[Batch]:
-        check_whole("batch_size", batch_size)
-        order, _ = epoch_order(self.size("train"), seed, epoch)
-        starts = range(first * batch_size, self.steps(batch_size) * batch_size, batch_size)
-        shares = [shard.of(order[start : start + batch_size]) for start in starts]
+    def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
+        order, _ = epoch.order(self.size("train"))
         return self._read(
-            [self._sample("train", index, _seed(seed, epoch, index)) for index in share.tolist()] for share in shares
+            [self._sample("train", index, _seed(epoch, index)) for index in share.tolist()]
+            for share in epoch.shares(order)
         )
 
     def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
@@ -397,9 +387,9 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def _seed(seed: int, epoch: int, index: int) -> int:
+def _seed(epoch: Epoch, index: int) -> int:
     """Of one image's augmentation in one epoch."""
-    return _digest(f"{seed}/{epoch}/{index}")
+    return _digest(f"{epoch.seed}/{epoch.number}/{index}")
 
 
 @contextmanager

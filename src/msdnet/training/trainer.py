@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from msdnet.data.base import ImageData, Shard
+from msdnet.data.base import Epoch, ImageData, Shard
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile
 from msdnet.training.distributed import largest_of_all, wait_for_all
@@ -156,10 +156,8 @@ class Trainer:
         progress, epoch = self.progress, self.progress.epoch
         self.step.network.train()
         began, first = time.monotonic(), progress.step
-        batches = self.data.training_batches(
-            self.recipe.batch_size, seed=self.seed, epoch=epoch, first=first, shard=self.shard
-        )
-        for batch in batches:
+        rest = Epoch(self.recipe.batch_size, epoch, self.seed, first, self.shard)
+        for batch in self.data.training_batches(rest):
             self.step(batch, learning_rate(self.recipe, epoch + progress.step / self.steps))
             self._losses[progress.step].copy_(self.step.loss)
             progress.step += 1
