@@ -33,10 +33,10 @@ from msdnet.data.folder import FolderData
 
 ENLARGED_PER_CLASS = 16
 
-Pipeline = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
+Epochs = Callable[[int], Iterable[tuple[Tensor, Tensor]]]
 
 
-def plain_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Pipeline:
+def plain_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Epochs:
     mean, std = FolderData.normalisation.mean, FolderData.normalisation.std
     to_numbers = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(mean, std)]
     transform = v2.Compose([v2.RandomResizedCrop(224), v2.RandomHorizontalFlip(), *to_numbers])
@@ -52,7 +52,7 @@ def plain_epochs(root: Path, workers: int, batch: int, device: torch.device) -> 
     return lambda _: (tuple(tensor.to(device, non_blocking=True) for tensor in pair) for pair in loader)
 
 
-def our_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Pipeline:
+def our_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Epochs:
     data = FolderData(root, workers=workers, device=device, held_out=1)
     return lambda epoch: data.training_batches(Epoch(batch, seed=0, number=epoch))
 
@@ -61,7 +61,7 @@ def our_epochs(root: Path, workers: int, batch: int, device: torch.device) -> Pi
 class Pipeline:
     """Epochs, and what they took."""
 
-    epochs: Pipeline
+    epochs: Epochs
     workers: set[int] = field(default_factory=set)
     rates: list[float] = field(default_factory=list)
     """Images per second."""
