@@ -36,12 +36,15 @@ def check_whole(name: str, value: object, at_least: int = 1, or_else: str = "") 
     return number
 
 
-def check_number(name: str, value: object, low: float, high: float = math.inf, above: bool = False) -> float:
-    """A finite number from low (or above it) to high."""
-    bounds = f"{'above' if above else 'at least'} {low:g}" + ("" if high == math.inf else f" and at most {high:g}")
+def check_number(
+    name: str, value: object, low: float, high: float = math.inf, above: bool = False, below: bool = False
+) -> float:
+    """A finite number from low (or above it) to high (or below it)."""
+    upper = "" if high == math.inf else f" and {'below' if below else 'at most'} {high:g}"
+    bounds = f"{'above' if above else 'at least'} {low:g}{upper}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
-    if not (math.isfinite(value) and low <= value <= high and not (above and value == low)):
+    if not (math.isfinite(value) and low <= value <= high) or (above and value == low) or (below and value == high):
         raise ValueError(f"{name} must be {bounds}, got {value!r}")
     return value
 
@@ -86,7 +89,11 @@ def from_mapping(cls: type[T], values: object, what: str) -> T:
         if name not in values and field.default is field.default_factory is dataclasses.MISSING:
             raise ValueError(f"{what} must have the field {name!r}")
     hints = typing.get_type_hints(cls)
-    return cls(**{name: _nested(hints[name], value, f"{what}'s {name}") for name, value in values.items()})
+    nested = {name: _nested(hints[name], value, f"{what}: {name}") for name, value in values.items()}
+    try:
+        return cls(**nested)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from error
 
 
 def _nested(hint: object, value: object, what: str) -> object:

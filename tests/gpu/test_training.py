@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 from msdnet import create_network
-from msdnet.data import Batch
+from msdnet.data import Batch, DataConfig
 from msdnet.networks import MSDNet
 from msdnet.training import Interrupted, Recipe, resume, train
 from msdnet.training.display import Display
@@ -98,6 +99,25 @@ def test_scales_side_by_side_are_the_same_network() -> None:
         torch.autograd.backward(torch.stack(logits).square().mean())
     for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_many_steps_side_by_side_are_many_steps_one_after_the_other() -> None:
+    """Memory that one stream gave up and another still read would show as a loss that wanders off."""
+    batches = some_batches("cuda", 40)
+    graphed, plain = GraphedStep(network_on("cuda"), RECIPE, (32, 32)), Step(network_on("cuda"), RECIPE, (32, 32))
+    assert losses(graphed, batches)[-10:] == pytest.approx(losses(plain, batches)[-10:], rel=0.1)
+
+
+def test_training_on_a_folder_with_workers(tmp_path: Path) -> None:
+    """A thread pins the next batch while the graph is captured."""
+    for k, name in enumerate(("cat", "dog")):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for i in range(60):
+            Image.new("RGB", (40, 40), (255 * k, 4 * i, 0)).save(tmp_path / "images" / name / f"{i}.png")
+    data = DataConfig(dataset="folder", root=str(tmp_path / "images"), crop_size=32, workers=2)
+    recipe = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=0.02))
+    summary = train(recipe, data=data, network="cifar_batch_4", out=tmp_path / "run", display=Display())
+    assert min(summary.held_out_accuracy) > 0.8
 
 
 def test_a_run_is_stopped_and_resumed(tmp_path: Path) -> None:

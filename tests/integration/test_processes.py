@@ -1,11 +1,14 @@
 """Two processes train what one does that accumulates the same two half-batches."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import torch
+from PIL import Image
 
 from msdnet import create_network
 from msdnet.data import Epoch, Shard
@@ -17,6 +20,7 @@ from msdnet.training.schedule import learning_rate
 from tests.helpers import TINY, ColouredSquares
 
 RECIPE = Recipe(epochs=2, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SCRIPT = """
 import sys
 from msdnet.training import train
@@ -31,9 +35,8 @@ train(RECIPE, data=ColouredSquares(), network=TINY, out=sys.argv[1], device="cpu
 def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     subprocess.run(
-        [*torchrun, script, tmp_path / "run"],
+        [*TORCHRUN, script, tmp_path / "run"],
         check=True,
         capture_output=True,
         cwd=Path(__file__).parents[2],
@@ -43,6 +46,40 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     alone = train_alone()
     for name, tensor in alone.items():
         torch.testing.assert_close(together[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+COMMAND = """
+import sys, time
+import msdnet.training.trainer as trainer
+from msdnet.cli import main
+
+save = trainer.Trainer._save
+trainer.Trainer._save = lambda self: (time.sleep(2), save(self))
+main()
+"""
+
+
+def test_the_command_line_under_torchrun_stops_only_when_it_has_saved(tmp_path: Path) -> None:
+    """Both processes get a signal while saving takes long: the one that does not save must wait for the other."""
+    for name, colour in (("cat", (200, 0, 0)), ("dog", (0, 0, 200))):
+        (tmp_path / "images" / name).mkdir(parents=True)
+        for i in range(30):
+            Image.new("RGB", (16, 16), colour).save(tmp_path / "images" / name / f"{i}.png")
+    (tmp_path / "slow.py").write_text(COMMAND)
+    (tmp_path / "tiny.json").write_text(TINY.to_json())
+    (tmp_path / "mine.toml").write_text("epochs = 400\nbatch_size = 8\nevaluate_every = 100\n")
+    options = ["--data", "images", "--network", "tiny.json", "--image-size", "16", "--workers", "0", "--device", "cpu"]
+    run = [*TORCHRUN, "slow.py", "train", "mine.toml", *options, "--out", "run"]
+    process = subprocess.Popen(run, cwd=tmp_path, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 90
+    while not (metrics.exists() and metrics.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    _, facts = load_tensors(tmp_path / "run" / "checkpoint.safetensors")
+    assert facts["progress"]["epoch"] >= 1
 
 
 def train_alone() -> dict[str, torch.Tensor]:

@@ -182,10 +182,24 @@ def test_labels_beyond_the_classes_are_refused(root: Path, layout: CifarLayout) 
 
 
 def test_the_kind_of_data_is_seen_from_its_files(root: Path, layout: CifarLayout, tmp_path: Path) -> None:
-    found = DataConfig.dataset_at(root)
-    assert CIFAR[found].folder == layout.folder
+    del CIFAR._entries["small"]
+    for file in layout.train_files:  # a missing file is no reason to take it for something else
+        (root / layout.folder / file).unlink()
+    for place in (root, root / layout.folder):
+        assert CIFAR[DataConfig.dataset_at(place)].folder == layout.folder
     (tmp_path / "photos").mkdir()
     assert DataConfig.dataset_at(tmp_path / "photos") == "folder"
+    for name in ("cifar10", "cifar100"):
+        (root / CIFAR[name].folder).mkdir(exist_ok=True)
+    with pytest.raises(ValueError, match="holds cifar10 and cifar100; say which by --dataset"):
+        DataConfig.dataset_at(root)
+
+
+def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="root must name the folder of images"):
+        DataConfig(dataset="folder")
+    monkeypatch.setenv("MSDNET_DATA", str(tmp_path))
+    assert DataConfig(dataset="folder").root == str(tmp_path)
 
 
 @pytest.fixture

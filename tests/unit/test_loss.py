@@ -94,10 +94,6 @@ def test_balancing_averages_gradients_where_exits_share_layers_and_leaves_heads_
     images = torch.randn(4, 3, 12, 12, dtype=torch.float64)
     plain, balanced = (gradients(network, images, balanced) for balanced in (False, True))
     for name, gradient in plain.items():
-        expected = gradient if name.startswith("heads") else None
-        if name.startswith("cells.layer0"):
-            expected = gradient / 3  # all three exits share the seed layer
-        elif name.startswith("cells.layer3"):
-            expected = gradient  # the last exit alone
-        if expected is not None:
-            torch.testing.assert_close(balanced[name], expected)
+        # Exits are at layers 1, 2 and 3: three share the seed layer and layer 1, two layer 2, one layer 3.
+        shared_by = 1 if name.startswith("heads") else {"0": 3, "1": 3, "2": 2, "3": 1}[name[len("cells.layer")]]
+        torch.testing.assert_close(balanced[name], gradient / shared_by)

@@ -100,6 +100,21 @@ def test_lasting_moves_the_schedule_along() -> None:
             "mean must be above 0, got -1",
         ),
         ("epochs = 3\nbatch_size = ", ValueError, "Invalid value"),
+        (
+            "epochs = 3\nbatch_size = 4\naverage_decay = 1",
+            ValueError,
+            "average_decay must be at least 0 and below 1, got 1",
+        ),
+        (
+            "epochs = 3\nbatch_size = 4\n[schedule]\nwarmup_epochs = 3",
+            ValueError,
+            "warmup_epochs must be below the 3 epochs",
+        ),
+        (
+            "epochs = 3\nbatch_size = 4\n[loss.distillation]\nweight = -1",
+            ValueError,
+            "mine.toml: loss: distillation: weight",
+        ),
     ],
 )
 def test_refuses(tmp_path: Path, text: str, error: type[Exception], message: str) -> None:

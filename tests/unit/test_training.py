@@ -12,6 +12,7 @@ import torch
 from msdnet import NetworkConfig, create_network
 from msdnet.data import Batch, Epoch, Part
 from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
+from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
 from msdnet.training.recipe import Distillation, Loss, Optimiser, Schedule
@@ -123,11 +124,28 @@ def test_signals_are_handled_as_before_once_the_run_is_over(tmp_path: Path) -> N
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_a_finished_run_can_be_resumed_to_look_at_the_test_images(tmp_path: Path) -> None:
+def test_a_finished_run_stays_as_it_is_and_is_tested_once(tmp_path: Path) -> None:
     first = run(tmp_path)
-    again = go_on(tmp_path, test=True)
-    assert again.held_out_accuracy == first.held_out_accuracy
-    assert again.test_accuracy is not None
+    assert go_on(tmp_path) == first
+    tested = go_on(tmp_path, test=True)
+    assert tested.test_accuracy is not None
+    assert go_on(tmp_path) == tested, "what was seen of the test images is kept"
+    other = ColouredSquares()
+    other._images.zero_()  # were they looked at again, the answers would differ
+    assert resume(tmp_path, data=other, test=True, display=Display(), device="cpu") == tested
+
+
+def test_a_folder_is_for_one_training_at_a_time(tmp_path: Path) -> None:
+    class Intruder(Display):
+        def step(self, epoch: int, step: int) -> None:
+            if (epoch, step) == (1, 1):
+                with pytest.raises(ValueError, match="another process is training here"):
+                    go_on(tmp_path)
+                seen.append(step)
+
+    seen: list[int] = []
+    run(tmp_path, display=Intruder())
+    assert seen == [1]
 
 
 def test_divergence_names_step_rate_and_checkpoint(tmp_path: Path) -> None:
@@ -144,6 +162,50 @@ def test_weights_that_a_step_spoilt_are_never_saved(tmp_path: Path) -> None:
     with pytest.raises(DivergenceError, match="weights are not finite at epoch 1, step 1"):
         run(tmp_path, wild, checkpoint_seconds=0)
     assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_divergence_in_the_last_step_of_an_epoch_is_named_by_that_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last of six steps overflows the weights, while its own loss is still finite."""
+
+    def rate(_recipe: Recipe, epoch: float) -> float:
+        return 1e38 if epoch > 1.8 else 1e-6
+
+    monkeypatch.setattr(trainer_module, "learning_rate", rate)
+    recipe = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(weight_decay=1e3))
+    with pytest.raises(DivergenceError, match="weights are not finite at epoch 2, step 6"):
+        run(tmp_path, recipe, checkpoint_seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}", "not that of a run: no data, images, network, recipe, seed in it"),
+        ('{"seed": 1', "run.json: not whole"),
+        ("[]", "must hold a JSON object, got list"),
+    ],
+)
+def test_refuses_a_run_file_of_nonsense(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        go_on(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": 2**32}, "seed must be below 4294967296"),
+        ({"checkpoint_seconds": -5}, "checkpoint_seconds must be at least 0, got -5"),
+        ({"device": "gpu"}, "device must be cpu, cuda or cuda:N, got 'gpu'"),
+        ({"device": "cuda:99"}, "device must be one of . GPUs or cpu, got 'cuda:99'"),
+    ],
+)
+def test_refuses_options(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
 
 
 class _Broken(ColouredSquares):
@@ -197,15 +259,20 @@ def test_refuses_a_checkpoint_of_another_run(tmp_path: Path, field: str, change:
     facts = json.loads((tmp_path / "run.json").read_text())
     facts[field] = facts[field] | change if isinstance(change, dict) else change
     (tmp_path / "run.json").write_text(json.dumps(facts))
-    with pytest.raises(ValueError, match=f"made with another {field}"):
+    named = f"{field}: {next(iter(change))}" if isinstance(change, dict) else field
+    with pytest.raises(ValueError, match=f"checkpoint.safetensors: made with another {named} is .*, not "):
         go_on(tmp_path)
 
 
 def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         run(tmp_path, display=StopAt(3))
-    with pytest.raises(ValueError, match="another set of images was held out"):
+    with pytest.raises(ValueError, match="started with other data: held_out is 12, not 24"):
         resume(tmp_path, data=ColouredSquares(held_out=12), display=Display(), device="cpu")
+    other = ColouredSquares()
+    other.classes = ("red", "green", "yellow")
+    with pytest.raises(ValueError, match=r"started with other data: classes is .*'yellow'\]"):
+        resume(tmp_path, data=other, display=Display(), device="cpu")
     with pytest.raises(ValueError, match="started with data of its own, 'squares'"):
         resume(tmp_path, display=Display(), device="cpu")
 

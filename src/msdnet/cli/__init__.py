@@ -1,6 +1,7 @@
 """The `msdnet` command. What a command needs beyond the small install is imported inside it."""
 
 import sys
+import warnings
 from typing import Annotated, NoReturn
 
 import typer
@@ -23,12 +24,17 @@ for command in (presets, show, train):
 
 def main() -> None:
     """Run the command line; an error that a user can mend is one line on stderr."""
+    warnings.showwarning = _warn
     try:
         app()
     except ModuleNotFoundError as error:
         _fail(f"this command needs {error.name}: pip install 'msdnet[train]'")
     except (ValueError, TypeError, ImportError, OSError, ArithmeticError) as error:
         _fail(str(error))
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"msdnet: {message}", err=True)
 
 
 def _fail(message: str) -> NoReturn:

@@ -1,15 +1,17 @@
 """`msdnet train`: start a training, or go on with one."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from msdnet.config import NetworkConfig
 
 if TYPE_CHECKING:
-    from msdnet.training import Summary
+    from msdnet.data import DataConfig, Unreadable
+    from msdnet.training import Recipe, Summary
 
 __all__ = ["train"]
 
@@ -31,12 +33,18 @@ Epochs = Annotated[int | None, typer.Option(help="Train longer or shorter; the s
 BatchSize = Annotated[int | None, typer.Option(help="Other than the recipe's.")]
 Seed = Annotated[int, typer.Option(help="Weights, order of images and augmentation follow from it.")]
 Subset = Annotated[int | None, typer.Option(help="Train on so many images only, for a quick try.")]
+HeldOut = Annotated[
+    int | None, typer.Option(help="Training images to hold out. Default: 5,000 of CIFAR, else a tenth.")
+]
+ColourJitter = Annotated[float, typer.Option(help="How far a folder's training images change in colour, 0 to 1.")]
 ImageSize = Annotated[int, typer.Option(help="Side of a folder's images as the network sees them.")]
 Workers = Annotated[int | None, typer.Option(help="Processes that decode a folder's images.")]
 SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ... Default: a GPU if there is one.")]
 CheckpointSeconds = Annotated[float, typer.Option(help="Seconds between checkpoints.")]
 Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
+# What does not define a run, and may change when it goes on.
+RESUMABLE = ("--data", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
 
 
 def train(
@@ -50,7 +58,9 @@ def train(
     batch_size: BatchSize = None,
     seed: Seed = 0,
     subset: Subset = None,
+    held_out: HeldOut = None,
     image_size: ImageSize = 224,
+    colour_jitter: ColourJitter = 0.0,
     workers: Workers = None,
     skip_unreadable: SkipUnreadable = False,
     device: Device = None,
@@ -62,32 +72,32 @@ def train(
     Example: msdnet train fast --data cifar/ --out runs/first
     """
     from msdnet import training
-    from msdnet.data import DataConfig
 
+    skip: Unreadable | None = "skip" if skip_unreadable else None
     try:
         if resume is not None:
-            if recipe is not None or out is not None:
-                raise ValueError("--resume goes on as the run was started: give no recipe and no --out with it")
+            fixed = (recipe, out, dataset, network, epochs, batch_size, subset, held_out)
+            if any(option is not None for option in fixed) or (seed, image_size, colour_jitter) != (0, 224, 0.0):
+                raise ValueError(f"--resume goes on as the run was started: with it go only {', '.join(RESUMABLE)}")
             summary = training.resume(
-                resume, root=data, device=device, test=test, checkpoint_seconds=checkpoint_seconds
-            )
-        elif recipe is None or out is None:
-            raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
-        else:
-            chosen = training.load_recipe(recipe)
-            chosen = chosen if batch_size is None else replace(chosen, batch_size=batch_size)
-            config = DataConfig(
-                dataset=dataset or DataConfig.dataset_at(data),
-                root=None if data is None else str(data),
-                subset=subset,
-                crop_size=image_size,
+                resume,
+                root=data,
                 workers=workers,
-                unreadable="skip" if skip_unreadable else "fatal",
+                unreadable=skip,
+                device=device,
+                test=test,
+                checkpoint_seconds=checkpoint_seconds,
             )
+        else:
+            if recipe is None or out is None:
+                raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
+            folder_options = {"crop_size": image_size, "colour_jitter": colour_jitter, "workers": workers}
             summary = training.train(
-                chosen if epochs is None else chosen.lasting(epochs),
-                data=config,
-                network=_named_network(network),
+                _recipe(recipe, epochs, batch_size),
+                data=_data(
+                    dataset, data, subset=subset, held_out=held_out, unreadable=skip or "fatal", **folder_options
+                ),
+                network=_network(network),
                 out=out,
                 seed=seed,
                 device=device,
@@ -97,10 +107,26 @@ def train(
     except training.Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    _print_summary(summary)
+    if os.environ.get("RANK", "0") == "0":  # torchrun starts several, and one is enough to tell
+        _print_summary(summary)
 
 
-def _named_network(name: str | None) -> str | NetworkConfig | None:
+def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":
+    from msdnet.training import load_recipe
+
+    recipe = load_recipe(name)
+    recipe = recipe if batch_size is None else replace(recipe, batch_size=batch_size)
+    return recipe if epochs is None else recipe.lasting(epochs)
+
+
+def _data(dataset: str | None, root: Path | None, **options: Any) -> "DataConfig":
+    from msdnet.data import DataConfig
+
+    kind = dataset or DataConfig.dataset_at(root)
+    return DataConfig(dataset=kind, root=None if root is None else str(root), **options)
+
+
+def _network(name: str | None) -> str | NetworkConfig | None:
     """A preset's name as it is, or the config in a JSON file."""
     if name is None or not name.endswith(".json"):
         return name

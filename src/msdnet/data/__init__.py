@@ -11,7 +11,18 @@ from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, Shard
 from msdnet.data.cifar import CIFAR, CifarData
 
-__all__ = ["UNREADABLE", "Batch", "DataConfig", "Epoch", "ImageData", "Normalisation", "Part", "Shard", "open_data"]
+__all__ = [
+    "UNREADABLE",
+    "Batch",
+    "DataConfig",
+    "Epoch",
+    "ImageData",
+    "Normalisation",
+    "Part",
+    "Shard",
+    "Unreadable",
+    "open_data",
+]
 
 Unreadable = Literal["fatal", "skip"]
 FOLDER = "folder"
@@ -52,6 +63,8 @@ class DataConfig:
         check_whole("crop_size", self.crop_size)
         check_number("colour_jitter", self.colour_jitter, low=0, high=1)
         if self.dataset == FOLDER and self.root is None:
+            object.__setattr__(self, "root", os.environ.get("MSDNET_DATA"))
+        if self.dataset == FOLDER and self.root is None:
             raise ValueError("root must name the folder of images (--data), got nothing")
 
     @staticmethod
@@ -60,10 +73,14 @@ class DataConfig:
         place = root or os.environ.get("MSDNET_DATA")
         if place is None:
             return "cifar100"
-        for name, layout in CIFAR.items():
-            if any((Path(place) / sub / layout.train_files[0]).is_file() for sub in ("", layout.folder)):
-                return name
-        return FOLDER
+        found = [
+            name
+            for name, layout in CIFAR.items()
+            if (Path(place) / layout.folder).is_dir() or (Path(place) / layout.names_file).is_file()
+        ]
+        if len(found) > 1:
+            raise ValueError(f"{place}: holds {' and '.join(found)}; say which by --dataset")
+        return found[0] if found else FOLDER
 
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu") -> ImageData:

@@ -331,10 +331,12 @@ class _Reader(Dataset[_Pixels]):
             try:
                 rows.append(self._image(sample).tobytes())
             except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
-                rows.append(bytes(side * side * 3))
+                rows.append(b"")
                 labels[row] = UNREADABLE
                 unreadable.append((sample.path, _reason(error)))
-        pixels = torch.frombuffer(bytearray().join(rows), dtype=torch.uint8)
+        # In place of an unreadable image stands a readable one, which does not disturb what a network averages.
+        stand_in = next(filter(None, rows), bytes(side * side * 3))
+        pixels = torch.frombuffer(bytearray().join(row or stand_in for row in rows), dtype=torch.uint8)
         return _Pixels(pixels.view(-1, side, side, 3).permute(0, 3, 1, 2), labels, unreadable)
 
     def _image(self, sample: _Sample) -> Image.Image:

@@ -19,16 +19,26 @@ __all__ = ["load_tensors", "save_tensors", "write_atomically"]
 FORMAT = 1
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file by its new content at once; if that fails, the old one is still there."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+def write_atomically(path: Path, content: bytes, *, new: bool = False) -> None:
+    """Put a whole file in place at once; if that fails, what was there is still there.
+
+    With `new` the file must not be there yet: of several processes that try, one succeeds.
+    """
+    scratch = path.with_name(f".{path.name}.partial")  # one name, so that kills leave no heap of them
     try:
         with scratch.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        scratch.replace(path)
+        if new:
+            os.link(scratch, path)
+            scratch.unlink()
+        else:
+            scratch.replace(path)
         _sync_folder(path.parent)
+    except FileExistsError:
+        scratch.unlink(missing_ok=True)
+        raise
     except OSError as error:
         scratch.unlink(missing_ok=True)
         kept = f"; the previous {path.name} is untouched" if path.exists() else ""

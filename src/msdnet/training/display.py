@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from msdnet.training.checkpoint import write_atomically
+
 __all__ = ["Display", "EpochFigures", "LiveDisplay", "MetricsFile", "PlainDisplay", "choose_display"]
 
 
@@ -40,6 +42,9 @@ class Display:
     def step(self, epoch: int, step: int) -> None:
         """A step is done."""
 
+    def running(self, loss: float, images_per_second: float) -> None:
+        """How the epoch goes so far; told now and then."""
+
     def epoch(self, figures: EpochFigures) -> None:
         """An epoch is done."""
 
@@ -67,17 +72,24 @@ class LiveDisplay(Display):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._progress = Progress(
-            TextColumn("{task.description:<6}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+            TextColumn("{task.description:<6}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[figures]}"),
         )
 
     def start(self, epochs: int, steps: int) -> None:
-        self._steps = self._progress.add_task("step", total=steps)
-        self._epochs = self._progress.add_task("epoch", total=epochs)
+        self._steps = self._progress.add_task("step", total=steps, figures="")
+        self._epochs = self._progress.add_task("epoch", total=epochs, figures="")
         self._progress.start()
 
     def step(self, epoch: int, step: int) -> None:
         self._progress.update(self._steps, completed=step)
         self._progress.update(self._epochs, completed=epoch)
+
+    def running(self, loss: float, images_per_second: float) -> None:
+        self._progress.update(self._steps, figures=f"loss {loss:.3f}  {images_per_second:,.0f} images/s")
 
     def epoch(self, figures: EpochFigures) -> None:
         self._progress.update(self._epochs, completed=figures.epoch)
@@ -102,7 +114,7 @@ class MetricsFile:
         self._path = folder / "metrics.jsonl"
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         kept = [line for line in lines if _epoch_of(line) <= epochs_done]
-        self._path.write_text("".join(f"{line}\n" for line in kept))
+        write_atomically(self._path, "".join(f"{line}\n" for line in kept).encode())
         self._tensorboard = _tensorboard(folder, epochs_done)
 
     def write(self, figures: EpochFigures) -> None:

@@ -3,38 +3,56 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import distributed
 
 from msdnet.data.base import Shard
 
-__all__ = ["largest_of_all", "pick_device", "processes", "wait_for_all"]
+__all__ = ["first_on_machine_first", "from_first", "largest_of_all", "pick_device", "processes", "wait_for_all"]
+
+T = TypeVar("T")
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
     """The device asked for, or this process's GPU, or the CPU."""
-    if wanted is not None:
-        return torch.device(wanted)
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    name = wanted or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}") from error
+    if device.type == "cuda":
+        device = torch.device("cuda", _local_rank() if device.index is None else device.index)
+        if device.index >= torch.cuda.device_count():
+            raise ValueError(f"device must be one of {torch.cuda.device_count()} GPUs or cpu, got {name!r}")
+    return device
 
 
 @contextmanager
 def processes(device: torch.device) -> Iterator[Shard]:
     """The share of this process: all of it, unless torchrun started several."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # graphs and streams belong to the current one
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Shard()
         return
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield Shard(distributed.get_rank(), world)
     finally:
         distributed.destroy_process_group()
+
+
+@contextmanager
+def first_on_machine_first() -> Iterator[None]:
+    """Let one process of each machine do something before the others: a download, say."""
+    if _local_rank() > 0:
+        wait_for_all()
+    yield
+    if _local_rank() == 0:
+        wait_for_all()
 
 
 def wait_for_all() -> None:
@@ -48,3 +66,16 @@ def largest_of_all(number: int) -> int:
     value = torch.tensor(number, device="cuda" if on_gpu else "cpu")
     distributed.all_reduce(value, distributed.ReduceOp.MAX)
     return int(value)
+
+
+def from_first(value: T) -> T:
+    """The first process's value, for all of them."""
+    if not distributed.is_initialized():
+        return value
+    shared = [value]
+    distributed.broadcast_object_list(shared, src=0)
+    return shared[0]
+
+
+def _local_rank() -> int:
+    return int(os.environ.get("LOCAL_RANK", "0"))

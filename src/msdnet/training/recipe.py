@@ -30,7 +30,7 @@ class Optimiser:
 
     def __post_init__(self) -> None:
         check_number("learning_rate", self.learning_rate, low=0, above=True)
-        check_number("momentum", self.momentum, low=0, high=1)
+        check_number("momentum", self.momentum, low=0, high=1, below=True)
         check_number("weight_decay", self.weight_decay, low=0)
         check_flag("nesterov", self.nesterov)
         check_flag("decay_norms_and_biases", self.decay_norms_and_biases)
@@ -63,7 +63,10 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class ExitWeights:
-    """The paper's w_k: uniform if nothing is set, given one by one, or derived from a distribution P(B) of budgets."""
+    """The paper's w_k: uniform if nothing is set, given one by one, or derived from a distribution P(B) of budgets.
+
+    Whichever way, they are scaled to 1 on average.
+    """
 
     given: tuple[float, ...] | None = None
     exponential: Exponential | None = None
@@ -140,8 +143,10 @@ class Recipe:
         check_whole("epochs", self.epochs)
         check_whole("batch_size", self.batch_size)
         check_whole("evaluate_every", self.evaluate_every)
-        check_number("average_decay", self.average_decay, low=0, high=1)
+        check_number("average_decay", self.average_decay, low=0, high=1, below=True)
         check_choice("select", self.select, get_args(Selection))
+        if self.schedule.warmup_epochs >= self.epochs:
+            raise ValueError(f"warmup_epochs must be below the {self.epochs} epochs, got {self.schedule.warmup_epochs}")
 
     def lasting(self, epochs: int) -> "Recipe":
         """The same recipe over another number of epochs, its warm-up and drops moved in proportion."""
@@ -166,7 +171,7 @@ def load_recipe(name: str | Path) -> Recipe:
     if str(name) in recipe_names():
         text = (resources.files("msdnet.training") / "recipes" / f"{name}.toml").read_text()
     elif str(name).endswith(".toml"):
-        text = Path(name).read_text()
+        text = _read(Path(name))
     else:
         raise ValueError(f"unknown recipe {str(name)!r}; {did_you_mean(name, recipe_names())} (or a .toml file)")
     try:
@@ -174,3 +179,10 @@ def load_recipe(name: str | Path) -> Recipe:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"recipe {name}: {error}") from error
     return from_mapping(Recipe, {"name": Path(name).stem} | values, f"recipe {name}")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"recipe {path}: not a text file ({error.reason})") from error

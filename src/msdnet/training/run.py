@@ -1,30 +1,34 @@
 """Starting a run in a folder, and going on with one."""
 
 import dataclasses
+import fcntl
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from msdnet.checks import from_mapping
+from msdnet.checks import check_number, check_whole, from_mapping
 from msdnet.config import NetworkConfig
-from msdnet.data import DataConfig, ImageData, open_data
+from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
 from msdnet.networks import create_network
 from msdnet.presets import network_config
 from msdnet.training.checkpoint import write_atomically
 from msdnet.training.display import Display, choose_display
-from msdnet.training.distributed import pick_device, processes, wait_for_all
+from msdnet.training.distributed import first_on_machine_first, pick_device, processes, wait_for_all
 from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.step import GraphedStep, Step
-from msdnet.training.trainer import CHECKPOINT, Summary, Trainer
+from msdnet.training.trainer import CHECKPOINT, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
 
 __all__ = ["make_step", "resume", "train"]
+
+RUN = "run.json"
 
 
 def train(
@@ -45,20 +49,20 @@ def train(
     are the data's. The test images are looked at, once and at the end, only if `test` is set.
     """
     folder = Path(out)
-    if (folder / CHECKPOINT).exists() or (folder / "run.json").exists():
-        raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
+    _check_free(folder)
+    _check_numbers(seed, checkpoint_seconds)
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     torch_device = pick_device(device)
     with processes(torch_device) as shard:
-        images = data if isinstance(data, ImageData) else open_data(data, torch_device)
+        images = data if isinstance(data, ImageData) else _open(data, torch_device)
         config = _network_config(network, images)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
         trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
         if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+            _claim(folder, facts)
         wait_for_all()
-        return trainer.run(test)
+        with _locked(folder, shard):
+            return trainer.run(test)
 
 
 def resume(
@@ -66,6 +70,8 @@ def resume(
     *,
     data: ImageData | None = None,
     root: str | Path | None = None,
+    workers: int | None = None,
+    unreadable: Unreadable | None = None,
     device: str | None = None,
     test: bool = False,
     display: Display | None = None,
@@ -74,14 +80,20 @@ def resume(
     """Go on with the run in a folder, from its last checkpoint or from its start.
 
     `root` says where the data are now, if they have moved; `data` gives them, if the run was started with its own.
+    A run that is finished stays as it is; its test images are looked at if they never were and `test` is set.
     """
     folder = Path(out)
     facts = _read_run(folder)
+    _check_numbers(facts["seed"], checkpoint_seconds)
+    finished = _finished(folder)
+    if finished is not None and (finished.test_accuracy is not None or not test):
+        return finished
     recipe = from_mapping(Recipe, facts["recipe"], f"{folder}/run.json's recipe")
     config = NetworkConfig.from_dict(facts["network"])
     torch_device = pick_device(device)
-    with processes(torch_device) as shard:
-        images = data or _reopen(facts, root, torch_device)
+    with processes(torch_device) as shard, _locked(folder, shard):
+        images = data or _reopen(facts, root, workers, unreadable, torch_device)
+        check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
         trainer = _trainer(recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
         if (folder / CHECKPOINT).exists():
             trainer.resume()
@@ -125,14 +137,27 @@ def _facts(
         "recipe": dataclasses.asdict(recipe),
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
-        "classes": data.classes,
-        "image_shape": data.image_shape,
-        "normalisation": dataclasses.asdict(data.normalisation),
-        "held_out": len(data.held_out_indices),
-        "held_out_sha256": hashlib.sha256(json.dumps(data.held_out_indices).encode()).hexdigest(),
-        "held_out_seed": data.held_out_seed,
+        "images": _data_facts(data),
     }
-    return dict(json.loads(json.dumps(facts)))
+    return _json(facts)
+
+
+def _data_facts(data: ImageData) -> dict[str, Any]:
+    """What a network trained on the data depends on."""
+    return {
+        "classes": data.classes,
+        "shape": data.image_shape,
+        "normalisation": dataclasses.asdict(data.normalisation),
+        "training": data.size("train"),
+        "held_out": len(data.held_out_indices),
+        "held_out_seed": data.held_out_seed,
+        "held_out_sha256": hashlib.sha256(json.dumps(data.held_out_indices).encode()).hexdigest(),
+    }
+
+
+def _json(values: dict[str, Any]) -> dict[str, Any]:
+    """The values as they come back from a file."""
+    return dict(json.loads(json.dumps(values)))
 
 
 def _trainer(
@@ -161,16 +186,81 @@ def _trainer(
     )
 
 
+def _check_free(folder: Path) -> None:
+    if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
+        raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
+
+
+def _check_numbers(seed: int, checkpoint_seconds: float) -> None:
+    check_whole("seed", seed, at_least=0)
+    if seed >= 2**32:
+        raise ValueError(f"seed must be below {2**32}, got {seed}")
+    check_number("checkpoint_seconds", checkpoint_seconds, low=0)
+
+
+def _claim(folder: Path, facts: dict[str, Any]) -> None:
+    """Make the folder this run's; of two that try at once, one is refused."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        write_atomically(folder / RUN, (json.dumps(facts, indent=2) + "\n").encode(), new=True)
+    except FileExistsError:
+        _check_free(folder)
+
+
+@contextmanager
+def _locked(folder: Path, shard: Shard) -> Iterator[None]:
+    """Keep other trainings out of the folder; the lock ends with this process, however it ends."""
+    if shard.rank > 0:
+        yield
+        return
+    with (folder / RUN).open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"{folder}: another process is training here") from None
+        yield
+
+
+def _finished(folder: Path) -> Summary | None:
+    path = folder / SUMMARY
+    return from_mapping(Summary, _read_json(path), str(path)) if path.exists() else None
+
+
 def _read_run(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
+    path = folder / RUN
     if not path.is_file():
-        raise FileNotFoundError(f"{folder}: no run here to go on with (no run.json)")
-    facts: dict[str, Any] = json.loads(path.read_text())
+        raise FileNotFoundError(f"{folder}: no run here to go on with (no {RUN})")
+    facts = _read_json(path)
+    missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
+    if missing:
+        raise ValueError(f"{path}: not that of a run: no {', '.join(sorted(missing))} in it")
     return facts
 
 
-def _reopen(facts: Mapping[str, Any], root: str | Path | None, device: torch.device) -> ImageData:
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path}: not whole ({error})") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: must hold a JSON object, got {type(values).__name__}")
+    return values
+
+
+def _open(config: DataConfig, device: torch.device) -> ImageData:
+    with first_on_machine_first():  # which may download what the others then find
+        return open_data(config, device)
+
+
+def _reopen(
+    facts: Mapping[str, Any],
+    root: str | Path | None,
+    workers: int | None,
+    unreadable: Unreadable | None,
+    device: torch.device,
+) -> ImageData:
     if "dataset" not in facts["data"]:
         raise ValueError(f"the run was started with data of its own, {facts['data']['name']!r}: resume(..., data=...)")
-    config = from_mapping(DataConfig, facts["data"], "run.json's data")
-    return open_data(dataclasses.replace(config, root=str(root)) if root else config, device)
+    changes = {"root": None if root is None else str(root), "workers": workers, "unreadable": unreadable}
+    values = facts["data"] | {name: value for name, value in changes.items() if value is not None}
+    return _open(from_mapping(DataConfig, values, "run.json's data"), device)

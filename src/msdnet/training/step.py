@@ -23,8 +23,8 @@ __all__ = ["GraphedStep", "Step"]
 class Step:
     """Trains a network, already on its device, by one batch at a time.
 
-    What was counted stays on the device until it is asked for: `loss` is that of the last step, `correct`
-    the number of right answers at each exit since it was last set to zero.
+    What was counted stays on the device until it is asked for: `loss` is that of the last step; `correct`
+    are the right answers at each exit and `seen` the images since they were last set to zero.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Step:
         self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
         self.loss = torch.zeros((), device=self.device)
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
+        self.seen = torch.zeros((), dtype=torch.long, device=self.device)
         self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
         runner: nn.Module = self._balanced or self._quickest(network)
         self._forward = DistributedDataParallel(runner) if distributed else runner
@@ -96,8 +97,8 @@ class Step:
         if self.average is not None:
             _move(self.average, self.network, 1 - self.recipe.average_decay)
         self.loss.copy_(loss.detach())
-        right = (logits.detach().argmax(dim=2) == batch.labels) & (batch.labels != UNREADABLE)
-        self.correct += right.sum(dim=1)
+        self.correct += (logits.detach().argmax(dim=2) == batch.labels).sum(dim=1)
+        self.seen += (batch.labels != UNREADABLE).sum()
 
 
 class GraphedStep(Step):
@@ -124,7 +125,7 @@ class GraphedStep(Step):
     def _capture(self, batch: Batch) -> None:
         """Take a few steps, in which libraries choose their kernels, take them back, and record one."""
         self._static = Batch(batch.images.clone(), batch.labels.clone())
-        changing = self.state() | {"loss": self.loss, "correct": self.correct}
+        changing = self.state() | {"loss": self.loss, "correct": self.correct, "seen": self.seen}
         before = {name: tensor.clone() for name, tensor in changing.items()}
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
@@ -134,7 +135,8 @@ class GraphedStep(Step):
         torch.cuda.current_stream().wait_stream(side)
         self.optimiser.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Other threads, such as one that pins the next batch's memory, may go on with their own work.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._compute(self._static)
         with torch.no_grad():
             for name, tensor in changing.items():

@@ -14,24 +14,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import Tensor
 
-from msdnet.data.base import Epoch, ImageData, Shard
+from msdnet.data.base import Batch, Epoch, ImageData, Part, Shard
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile
-from msdnet.training.distributed import largest_of_all, wait_for_all
+from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
 from msdnet.training.evaluation import evaluate
 from msdnet.training.recipe import Recipe
 from msdnet.training.schedule import learning_rate
 from msdnet.training.step import Step
 
-__all__ = ["CHECKPOINT", "DivergenceError", "Interrupted", "Summary", "Trainer"]
+__all__ = ["CHECKPOINT", "SUMMARY", "DivergenceError", "Interrupted", "Summary", "Trainer", "check_same"]
 
-CHECKPOINT = "checkpoint.safetensors"
-_EVALUATION_BATCH = 500
+CHECKPOINT, SUMMARY = "checkpoint.safetensors", "summary.json"
+_SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
 # Losses stay on the device and are looked at every so many steps, since looking makes the device wait.
 _STEPS_BETWEEN_CHECKS = 100
 _STEPS_BETWEEN_AGREEMENTS = 10
@@ -62,6 +62,11 @@ class Summary:
     seconds: float
     images_per_second: float
     peak_memory_bytes: int | None
+
+    def __post_init__(self) -> None:
+        for name in ("held_out_accuracy", "test_accuracy", "costs"):  # lists, where they come from a file
+            values = getattr(self, name)
+            object.__setattr__(self, name, None if values is None else tuple(values))
 
 
 @dataclass
@@ -105,6 +110,10 @@ class Trainer:
             raise ValueError(
                 f"batch_size must be at most the {data.size('train')} training images, got {self.recipe.batch_size}"
             )
+        if self.recipe.batch_size % shard.world:
+            raise ValueError(
+                f"batch_size must be a multiple of the {shard.world} processes, got {self.recipe.batch_size}"
+            )
         self.progress = _Progress()
         self._best: dict[str, Tensor] = {}
         self._losses = torch.zeros(self.steps, device=step.device)
@@ -118,22 +127,21 @@ class Trainer:
 
     def resume(self) -> None:
         """Go on from the folder's checkpoint."""
-        tensors, facts = load_tensors(self.folder / CHECKPOINT)
-        for name in ("network", "recipe", "seed", "held_out_seed"):
-            if facts[name] != self.facts[name]:
-                raise ValueError(
-                    f"{self.folder / CHECKPOINT}: made with another {name}: {facts[name]}, not {self.facts[name]}"
-                )
+        path = self.folder / CHECKPOINT
+        tensors, facts = load_tensors(path)
+        for name in ("network", "recipe", "seed"):
+            check_same(f"{path}: made with another {name}", facts.get(name), self.facts[name])
         if tuple(tensors["held_out_indices"].tolist()) != self.data.held_out_indices:
-            raise ValueError(f"{self.folder / CHECKPOINT}: made with other data: another set of images was held out")
+            raise ValueError(f"{path}: made with other data: another set of images was held out")
         self.step.load_state(tensors)
         self.step.correct.copy_(tensors["correct"])
+        self.step.seen.copy_(tensors["seen"])
         self._losses.copy_(tensors["losses"])
         self._best = {name.removeprefix("best/"): t for name, t in tensors.items() if name.startswith("best/")}
         self.progress = _Progress(**facts["progress"])
         self._checked = self.progress.step
         torch.set_rng_state(tensors["random_state"])
-        if self.step.device.type == "cuda":
+        if self.step.device.type == "cuda" and "cuda_random_state" in tensors:
             torch.cuda.set_rng_state(tensors["cuda_random_state"], self.step.device)
 
     def run(self, test: bool = False) -> Summary:
@@ -164,6 +172,8 @@ class Trainer:
             self.display.step(epoch, progress.step)
             if progress.step % _STEPS_BETWEEN_CHECKS == 0:
                 self._check_losses()
+                rate = (progress.step - first) * self.recipe.batch_size / (time.monotonic() - began)
+                self.display.running(float(self._losses[: progress.step].mean()), rate)
             if progress.step < self.steps:
                 self._save_if_due()
         self._check_losses()
@@ -171,12 +181,13 @@ class Trainer:
         self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
 
     def _end_epoch(self, images_per_second: float, seconds: float) -> None:
-        progress, seen = self.progress, self.steps * self.recipe.batch_size // self.shard.world
+        progress = self.progress
         rate = learning_rate(self.recipe, progress.epoch + (self.steps - 1) / self.steps)
-        train_accuracy = tuple((self.step.correct / seen).tolist())
+        train_accuracy = tuple((self.step.correct / self.step.seen.clamp(min=1)).tolist())
         loss = float(self._losses.mean())
         progress.epoch, progress.step, self._checked = progress.epoch + 1, 0, 0
         self.step.correct.zero_()
+        self.step.seen.zero_()
         last = progress.epoch == self.recipe.epochs
         held_out = self._evaluate_held_out() if last or progress.epoch % self.recipe.evaluate_every == 0 else None
         if self.leads:
@@ -190,7 +201,7 @@ class Trainer:
     def _evaluate_held_out(self) -> tuple[float, ...] | None:
         accuracies = None
         if self.leads:
-            accuracies = evaluate(self.step.result, self.data.batches("held_out", _EVALUATION_BATCH))
+            accuracies = evaluate(self.step.result, self._batches("held_out"))
             mean = sum(accuracies) / len(accuracies)
             if self.recipe.select == "best" and mean > self.progress.best:
                 self.progress.best = mean
@@ -214,12 +225,14 @@ class Trainer:
             self._diverged("weights are not finite", self.progress.step - 1)
 
     def _diverged(self, what: str, step: int) -> NoReturn:
-        rate = learning_rate(self.recipe, self.progress.epoch + step / self.steps)
+        """Of a step in this epoch; -1 is the last one of the epoch before."""
+        epoch, step = divmod(self.progress.epoch * self.steps + step, self.steps)
+        rate = learning_rate(self.recipe, epoch + step / self.steps)
         checkpoint = self.folder / CHECKPOINT
         last_good = (
             f"the last good checkpoint is {checkpoint}" if checkpoint.exists() else "no checkpoint was saved yet"
         )
-        where = f"epoch {self.progress.epoch + 1}, step {step + 1}"
+        where = f"epoch {epoch + 1}, step {step + 1}"
         raise DivergenceError(f"{what} at {where}, with a learning rate of {rate:.4g}; {last_good}")
 
     def _save_if_due(self, now: bool = False) -> None:
@@ -233,6 +246,7 @@ class Trainer:
                 self._save()
             self._saved = time.monotonic()
         if stop_signal:
+            wait_for_all()  # torchrun ends every process as soon as one is gone
             name, where = signal.Signals(stop_signal).name, f"epoch {self.progress.epoch}, step {self.progress.step}"
             raise Interrupted(
                 f"stopped by {name} after {where}; go on with: msdnet train --resume {self.folder}", stop_signal
@@ -250,6 +264,7 @@ class Trainer:
         tensors = self.step.state() | {f"best/{name}": tensor for name, tensor in self._best.items()}
         tensors |= {
             "correct": self.step.correct,
+            "seen": self.step.seen,
             "losses": self._losses,
             "held_out_indices": torch.tensor(self.data.held_out_indices),
             "random_state": torch.get_rng_state(),
@@ -260,6 +275,11 @@ class Trainer:
         save_tensors(self.folder / CHECKPOINT, tensors, facts)
 
     def _finish(self, test: bool) -> Summary:
+        """Evaluate what was trained and write it down; the first process does, and the others hear of it."""
+        summary = self._summarise(test) if self.leads else None
+        return from_first(cast(Summary, summary))
+
+    def _summarise(self, test: bool) -> Summary:
         network = self.step.result
         if self._best:
             network.load_state_dict(self._best)
@@ -268,20 +288,24 @@ class Trainer:
         summary = Summary(
             folder=str(self.folder),
             epochs=self.recipe.epochs,
-            held_out_accuracy=evaluate(network, self.data.batches("held_out", _EVALUATION_BATCH)),
-            test_accuracy=evaluate(network, self.data.batches("test", _EVALUATION_BATCH)) if test else None,
+            held_out_accuracy=evaluate(network, self._batches("held_out")),
+            test_accuracy=evaluate(network, self._batches("test")) if test else None,
             costs=network.costs(self.data.image_shape[1:]),
             parameters=sum(parameter.numel() for parameter in network.parameters()),
             seconds=seconds,
             images_per_second=self.recipe.epochs * self.steps * self.recipe.batch_size / seconds,
             peak_memory_bytes=torch.cuda.max_memory_reserved(self.step.device) if cuda else None,
         )
-        if self.leads:
-            save_tensors(self.folder / "model.safetensors", network.state_dict(), self.facts)
-            text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
-            write_atomically(self.folder / "summary.json", text.encode())
-        wait_for_all()
+        save_tensors(self.folder / "model.safetensors", network.state_dict(), self.facts)
+        text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
+        write_atomically(self.folder / SUMMARY, text.encode())
         return summary
+
+    def _batches(self, part: Part) -> Iterator[Batch]:
+        """Images to evaluate, as many at a time as surely fit: no gradients are kept, so more than in training."""
+        _, height, width = self.data.image_shape
+        small = height * width <= _SMALL_IMAGE
+        return self.data.batches(part, _EVALUATION_BATCH if small else 2 * self.recipe.batch_size)
 
     @contextmanager
     def _signals_noted(self) -> Iterator[None]:
@@ -302,3 +326,12 @@ class Trainer:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def check_same(what: str, found: object, expected: object) -> None:
+    """Refuse what differs, naming the field where it does rather than the whole."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name in sorted(found.keys() | expected.keys()):
+            check_same(f"{what}: {name}", found.get(name), expected.get(name))
+    elif found != expected:
+        raise ValueError(f"{what} is {found!r}, not {expected!r}")
