@@ -199,7 +199,7 @@ def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monk
     with pytest.raises(ValueError, match="root must name the folder of images"):
         DataConfig(dataset="folder")
     monkeypatch.setenv("MSDNET_DATA", str(tmp_path))
-    assert DataConfig(dataset="folder").root == str(tmp_path)
+    assert DataConfig(dataset="folder").found().root == str(tmp_path)
 
 
 @pytest.fixture
@@ -230,6 +230,12 @@ def test_download_is_checked_and_unpacked_once(server: CifarLayout, tmp_path: Pa
     )
     unreachable = dataclasses.replace(server, url="http://127.0.0.1:1/")
     assert fetch_cifar(unreachable, cache) == folder
+
+
+def test_a_failed_download_says_what_else_would_do(server: CifarLayout, tmp_path: Path) -> None:
+    unreachable = dataclasses.replace(server, url="http://127.0.0.1:1/cifar.tar.gz")
+    with pytest.raises(OSError, match=r"cannot be downloaded \(ConnectionError\); --data or MSDNET_DATA may name"):
+        fetch_cifar(unreachable, tmp_path / "cache")
 
 
 def test_a_download_with_another_checksum_is_never_used(server: CifarLayout, tmp_path: Path) -> None:

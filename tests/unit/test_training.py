@@ -1,5 +1,6 @@
 """The training loop on small data: it learns, it can be stopped anywhere, and it loses nothing."""
 
+import dataclasses
 import json
 import signal
 from collections.abc import Iterator
@@ -82,6 +83,12 @@ def test_test_images_are_left_alone_unless_asked_for(tmp_path: Path, monkeypatch
     monkeypatch.setattr(ColouredSquares, "batches", noted)
     assert run(tmp_path).test_accuracy is None
     assert set(asked) == {"held_out"}
+
+
+def test_a_slow_average_leaves_the_first_weights_behind(tmp_path: Path) -> None:
+    """After 48 steps a plain average with this decay would still be 95% initial weights."""
+    summary = run(tmp_path, dataclasses.replace(QUICK.lasting(8), average_decay=0.999))
+    assert min(summary.held_out_accuracy) > 0.8
 
 
 @pytest.mark.parametrize("recipe", [QUICK, EVERYTHING], ids=["quick", "everything"])
@@ -278,7 +285,7 @@ def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
 
 
 def test_refuses_a_batch_larger_than_the_data(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="batch_size must be at most the 96 training images, got 97"):
+    with pytest.raises(ValueError, match=r"batch_size \(--batch-size\) must be at most the 96 training images, got 97"):
         run(tmp_path / "out", Recipe(epochs=1, batch_size=97))
     assert not (tmp_path / "out").exists(), "a run that never started leaves the folder free"
 
@@ -294,6 +301,7 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
 def test_plain_display_prints_one_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, display=PlainDisplay())
     lines = capsys.readouterr().out.splitlines()
+    assert lines.pop(0).startswith("squares: 96 images to train on, 24 held out, 3 classes; network: 3 exits, ")
     assert len(lines) == 3
     assert lines[0].startswith("epoch 1/3  loss ")
     assert all(word in lines[0] for word in ("train", "held-out", "images/s", "left"))

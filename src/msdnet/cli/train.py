@@ -77,8 +77,7 @@ def train(
     try:
         if resume is not None:
             fixed = (recipe, out, dataset, network, epochs, batch_size, subset, held_out)
-            if any(option is not None for option in fixed) or (seed, image_size, colour_jitter) != (0, 224, 0.0):
-                raise ValueError(f"--resume goes on as the run was started: with it go only {', '.join(RESUMABLE)}")
+            _check_alone(*fixed, seed or None, colour_jitter or None, None if image_size == 224 else image_size)
             summary = training.resume(
                 resume,
                 root=data,
@@ -109,6 +108,11 @@ def train(
         raise typer.Exit(128 + stop.signal_number) from None
     if os.environ.get("RANK", "0") == "0":  # torchrun starts several, and one is enough to tell
         _print_summary(summary)
+
+
+def _check_alone(*options: object) -> None:
+    if any(option is not None for option in options):
+        raise ValueError(f"--resume goes on as the run was started: with it go only {', '.join(RESUMABLE)}")
 
 
 def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":

@@ -1,7 +1,7 @@
 """Labelled images from CIFAR or from a folder, in three parts that never mix."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -62,10 +62,13 @@ class DataConfig:
             check_whole("workers", self.workers, at_least=0)
         check_whole("crop_size", self.crop_size)
         check_number("colour_jitter", self.colour_jitter, low=0, high=1)
-        if self.dataset == FOLDER and self.root is None:
-            object.__setattr__(self, "root", os.environ.get("MSDNET_DATA"))
-        if self.dataset == FOLDER and self.root is None:
+        if self.dataset == FOLDER and (self.root or os.environ.get("MSDNET_DATA")) is None:
             raise ValueError("root must name the folder of images (--data), got nothing")
+
+    def found(self) -> "DataConfig":
+        """The same with the place of the data written out, so that it holds in any folder and environment."""
+        place = self.root or os.environ.get("MSDNET_DATA")
+        return self if place is None else replace(self, root=str(Path(place).resolve()))
 
     @staticmethod
     def dataset_at(root: str | Path | None) -> str:
@@ -96,9 +99,10 @@ def open_data(config: DataConfig, device: torch.device | str = "cpu") -> ImageDa
         )
     from msdnet.data.folder import FolderData  # here, since it alone needs torchvision
 
-    assert config.root is not None
+    root = config.found().root
+    assert root is not None
     return FolderData(
-        config.root,
+        root,
         device=device,
         crop_size=config.crop_size,
         resize=config.resize,

@@ -24,7 +24,13 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
     folder = cache / layout.folder
     if (folder / layout.names_file).is_file():
         return folder
-    archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=_Progress())
+    try:
+        archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=_Progress())
+    except OSError as error:
+        raise OSError(
+            f"{layout.url}: cannot be downloaded ({type(error).__name__}); "
+            f"--data or MSDNET_DATA may name a folder that holds {layout.folder}/"
+        ) from error
     _unpack(Path(archive), layout, cache)
     return folder
 

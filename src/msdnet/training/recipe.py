@@ -184,5 +184,7 @@ def load_recipe(name: str | Path) -> Recipe:
 def _read(path: Path) -> str:
     try:
         return path.read_text()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"recipe {path}: no such file") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"recipe {path}: not a text file ({error.reason})") from error

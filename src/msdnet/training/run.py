@@ -54,6 +54,7 @@ def train(
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     torch_device = pick_device(device)
     with processes(torch_device) as shard:
+        data = data if isinstance(data, ImageData) else data.found()
         images = data if isinstance(data, ImageData) else _open(data, torch_device)
         config = _network_config(network, images)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
@@ -200,6 +201,8 @@ def _check_numbers(seed: int, checkpoint_seconds: float) -> None:
 
 def _claim(folder: Path, facts: dict[str, Any]) -> None:
     """Make the folder this run's; of two that try at once, one is refused."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder}: a file, where a run needs a folder")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         write_atomically(folder / RUN, (json.dumps(facts, indent=2) + "\n").encode(), new=True)
@@ -263,4 +266,7 @@ def _reopen(
         raise ValueError(f"the run was started with data of its own, {facts['data']['name']!r}: resume(..., data=...)")
     changes = {"root": None if root is None else str(root), "workers": workers, "unreadable": unreadable}
     values = facts["data"] | {name: value for name, value in changes.items() if value is not None}
-    return _open(from_mapping(DataConfig, values, "run.json's data"), device)
+    try:
+        return _open(from_mapping(DataConfig, values, "run.json's data"), device)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} (if the data have moved, --data says where they are now)") from error

@@ -49,6 +49,7 @@ class Step:
             fused=True,
         )
         self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
+        self._steps = torch.zeros((), dtype=torch.long, device=self.device)
         self.loss = torch.zeros((), device=self.device)
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
         self.seen = torch.zeros((), dtype=torch.long, device=self.device)
@@ -68,6 +69,7 @@ class Step:
     def state(self) -> dict[str, Tensor]:
         """Every tensor that steps change, by name."""
         tensors = {f"network/{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors["steps"] = self._steps
         if self.average is not None:
             tensors |= {f"average/{name}": tensor for name, tensor in self.average.state_dict().items()}
         for name, parameter in self.network.named_parameters():
@@ -80,6 +82,10 @@ class Step:
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         for name, tensor in self.state().items():
             tensor.copy_(tensors[name])
+
+    def _share_of_newest(self) -> Tensor:
+        """How far the average moves towards the newest weights: further at first, to leave the initial ones behind."""
+        return (9 / (10 + self._steps)).clamp(min=1 - self.recipe.average_decay)
 
     def _quickest(self, network: StagedNetwork) -> nn.Module:
         """The form of the network whose forward pass is quickest here."""
@@ -95,7 +101,8 @@ class Step:
             self._balanced.restore_heads()
         self.optimiser.step()
         if self.average is not None:
-            _move(self.average, self.network, 1 - self.recipe.average_decay)
+            _move(self.average, self.network, self._share_of_newest())
+        self._steps += 1
         self.loss.copy_(loss.detach())
         self.correct += (logits.detach().argmax(dim=2) == batch.labels).sum(dim=1)
         self.seen += (batch.labels != UNREADABLE).sum()
@@ -156,8 +163,10 @@ def _parameter_groups(network: nn.Module, optimiser: Optimiser) -> list[dict[str
 
 
 @torch.no_grad()
-def _move(average: nn.Module, network: nn.Module, share: float) -> None:
+def _move(average: nn.Module, network: nn.Module, share: Tensor) -> None:
     """Move an average a little towards the network: weights and BN statistics alike."""
     pairs = zip(average.state_dict().values(), network.state_dict().values(), strict=True)
     ours, theirs = zip(*((a, b) for a, b in pairs if a.is_floating_point()), strict=True)
-    torch._foreach_lerp_(ours, theirs, share)
+    way = torch._foreach_sub(theirs, ours)
+    torch._foreach_mul_(way, share)
+    torch._foreach_add_(ours, way)

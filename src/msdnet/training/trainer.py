@@ -108,7 +108,8 @@ class Trainer:
         self.steps = data.steps(self.recipe.batch_size)
         if self.steps == 0:
             raise ValueError(
-                f"batch_size must be at most the {data.size('train')} training images, got {self.recipe.batch_size}"
+                f"batch_size (--batch-size) must be at most the {data.size('train')} training images, "
+                f"got {self.recipe.batch_size}"
             )
         if self.recipe.batch_size % shard.world:
             raise ValueError(
@@ -149,6 +150,7 @@ class Trainer:
         if self.leads:
             self._metrics = MetricsFile(self.folder, self.progress.epoch)
         self.display.start(self.recipe.epochs, self.steps)
+        self.display.say(self._describe())
         try:
             with self._signals_noted():
                 self._started = self._saved = time.monotonic()
@@ -166,7 +168,7 @@ class Trainer:
         began, first = time.monotonic(), progress.step
         rest = Epoch(self.recipe.batch_size, epoch, self.seed, first, self.shard)
         for batch in self.data.training_batches(rest):
-            self.step(batch, learning_rate(self.recipe, epoch + progress.step / self.steps))
+            self.step(batch, self._rate(epoch, progress.step))
             self._losses[progress.step].copy_(self.step.loss)
             progress.step += 1
             self.display.step(epoch, progress.step)
@@ -180,9 +182,26 @@ class Trainer:
         seconds = time.monotonic() - began
         self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
 
+    def _rate(self, epoch: int, step: int) -> float:
+        """The learning rate of a step: that of its middle, so that a warm-up does not begin with nothing."""
+        return learning_rate(self.recipe, epoch + (step + 0.5) / self.steps)
+
+    def _describe(self) -> str:
+        """What is trained on what, for a person."""
+        data, recipe, network = self.data, self.recipe, self.step.network
+        parameters = sum(parameter.numel() for parameter in network.parameters())
+        on_gpu = self.step.device.type == "cuda"
+        return (
+            f"{data.name}: {data.size('train'):,} images to train on, {data.size('held_out'):,} held out, "
+            f"{len(data.classes)} classes; network: {network.exit_count} exits, {parameters / 1e6:.2f} M parameters; "
+            f"recipe {recipe.name}: {recipe.epochs} epochs of {self.steps} batches of {recipe.batch_size}; "
+            f"on {torch.cuda.get_device_name(self.step.device) if on_gpu else 'the CPU'}. "
+            f"The loss is the sum over exits; accuracies are those of the first, the middle and the last exit."
+        )
+
     def _end_epoch(self, images_per_second: float, seconds: float) -> None:
         progress = self.progress
-        rate = learning_rate(self.recipe, progress.epoch + (self.steps - 1) / self.steps)
+        rate = self._rate(progress.epoch, self.steps - 1)
         train_accuracy = tuple((self.step.correct / self.step.seen.clamp(min=1)).tolist())
         loss = float(self._losses.mean())
         progress.epoch, progress.step, self._checked = progress.epoch + 1, 0, 0
@@ -227,7 +246,7 @@ class Trainer:
     def _diverged(self, what: str, step: int) -> NoReturn:
         """Of a step in this epoch; -1 is the last one of the epoch before."""
         epoch, step = divmod(self.progress.epoch * self.steps + step, self.steps)
-        rate = learning_rate(self.recipe, epoch + step / self.steps)
+        rate = self._rate(epoch, step)
         checkpoint = self.folder / CHECKPOINT
         last_good = (
             f"the last good checkpoint is {checkpoint}" if checkpoint.exists() else "no checkpoint was saved yet"
