@@ -96,5 +96,5 @@ def test_the_command_line_trains_on_photos(photos: Path, tmp_path: Path) -> None
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     assert len(summary["test_accuracy"]) == 3
     facts = json.loads((tmp_path / "run/run.json").read_text())
-    assert facts["classes"][0] == "cassette_player"
-    assert facts["held_out"] == 90
+    assert facts["images"]["classes"][0] == "cassette_player"
+    assert facts["images"]["held_out"] == 90

@@ -73,36 +73,21 @@ def train(
     """
     from msdnet import training
 
-    skip: Unreadable | None = "skip" if skip_unreadable else None
+    unreadable: Unreadable | None = "skip" if skip_unreadable else None
+    either_way: dict[str, Any] = {"device": device, "test": test, "checkpoint_seconds": checkpoint_seconds}
     try:
         if resume is not None:
             fixed = (recipe, out, dataset, network, epochs, batch_size, subset, held_out)
             _check_alone(*fixed, seed or None, colour_jitter or None, None if image_size == 224 else image_size)
-            summary = training.resume(
-                resume,
-                root=data,
-                workers=workers,
-                unreadable=skip,
-                device=device,
-                test=test,
-                checkpoint_seconds=checkpoint_seconds,
-            )
+            summary = training.resume(resume, root=data, workers=workers, unreadable=unreadable, **either_way)
+        elif recipe is None or out is None:
+            raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
         else:
-            if recipe is None or out is None:
-                raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
             folder_options = {"crop_size": image_size, "colour_jitter": colour_jitter, "workers": workers}
-            summary = training.train(
-                _recipe(recipe, epochs, batch_size),
-                data=_data(
-                    dataset, data, subset=subset, held_out=held_out, unreadable=skip or "fatal", **folder_options
-                ),
-                network=_network(network),
-                out=out,
-                seed=seed,
-                device=device,
-                test=test,
-                checkpoint_seconds=checkpoint_seconds,
-            )
+            shares = {"subset": subset, "held_out": held_out, "unreadable": unreadable or "fatal"}
+            config = _data(dataset, data, **shares, **folder_options)
+            chosen = _recipe(recipe, epochs, batch_size)
+            summary = training.train(chosen, data=config, network=_network(network), out=out, seed=seed, **either_way)
     except training.Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None

@@ -1,0 +1,72 @@
+"""How long does `msdnet train` take from the moment it is typed? Start-up, and the rate of the loop with all it does.
+
+    python -m benchmarks.command [--recipe NAME] [--batch N] [--epochs N] [--record FILE]
+
+Runs the command on random bytes in CIFAR's layout and reads its files: the loop's images/s (an epoch by the clock, with
+display, checks and counting, without evaluation), and the seconds from the start of the process to the first step, which
+are all that is not epochs or what comes after them; the first epoch's extra time (capturing the graph) counts as start-up.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from benchmarks.machine import describe
+from benchmarks.throughput import write_random_cifar
+
+
+def measure(recipe: str, batch: int, epochs: int, folder: Path) -> dict[str, float]:
+    write_random_cifar(folder)
+    sizes = ["--batch-size", str(batch), "--epochs", str(epochs)]
+    command = [
+        sys.executable,
+        "-m",
+        "msdnet",
+        "train",
+        recipe,
+        "--data",
+        str(folder),
+        "--out",
+        str(folder / "run"),
+        *sizes,
+    ]
+    started = time.time()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    begun_training = (folder / "run" / "run.json").stat().st_mtime
+    lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
+    usual = statistics.median(line["seconds"] for line in lines[1:])
+    return {
+        "wall_seconds": time.time() - started,
+        "startup_seconds": begun_training - started + lines[0]["seconds"] - usual,
+        "images_per_second": statistics.median(line["images_per_second"] for line in lines[1:]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipe", default="fast")
+    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
+    options = parser.parse_args()
+
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    with tempfile.TemporaryDirectory() as folder:
+        result = measure(options.recipe, options.batch, options.epochs, Path(folder))
+    print(", ".join(f"{name} {value:,.1f}" for name, value in result.items()))
+    if options.record:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        setting = {"benchmark": "command", "recipe": options.recipe, "batch": options.batch, "epochs": options.epochs}
+        options.record.write_text(json.dumps({**setting, **result, **describe(device)}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
