@@ -2,9 +2,9 @@
 
     python -m benchmarks.command [--recipe NAME] [--batch N] [--epochs N] [--record FILE]
 
-Runs the command on random bytes in CIFAR's layout and reads its files: the loop's images/s (an epoch by the clock, with
-display, checks and counting, without evaluation), and the seconds from the start of the process to the first step, which
-are all that is not epochs or what comes after them; the first epoch's extra time (capturing the graph) counts as start-up.
+Runs the command on random bytes in CIFAR's layout and reads its files: the loop's images/s (an epoch by the clock,
+with display, checks and counting, without evaluation), and the seconds from the start of the process to the first
+step; the first epoch's extra time, in which the graph is captured, counts among these.
 """
 
 import argparse
