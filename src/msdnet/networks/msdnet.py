@@ -148,8 +148,7 @@ class MSDNet(StagedNetwork):
         if not images.is_floating_point():
             raise TypeError(f"images must be floating-point numbers, normalised; got {images.dtype}")
         weights = next(self.parameters()).dtype
-        may_mix = images.dtype != torch.float64 and torch.amp.is_autocast_available(images.device.type)
-        if images.dtype != weights and not (may_mix and torch.is_autocast_enabled(images.device.type)):
+        if images.dtype != weights and not _may_mix(images):
             raise TypeError(f"images must be {weights} like the weights, got {images.dtype}")
         channels, height, width = images.shape[1:]
         if channels != self.config.input_channels:
@@ -159,6 +158,12 @@ class MSDNet(StagedNetwork):
                 f"images must be at least {self.config.smallest_side} pixels high and wide for {self.config.scales} "
                 f"scales with the {self.config.stem} stem, got {height} x {width}"
             )
+
+
+def _may_mix(images: Tensor) -> bool:
+    """Whether autocast will bring images and weights to one precision; it leaves double precision alone."""
+    kind = images.device.type
+    return images.dtype != torch.float64 and kind != "meta" and torch.is_autocast_enabled(kind)
 
 
 def _name(cell: Cell) -> str:
