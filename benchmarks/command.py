@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import describe
+from benchmarks.machine import record
 from benchmarks.throughput import write_random_cifar
 
 
@@ -62,10 +62,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         result = measure(options.recipe, options.batch, options.epochs, Path(folder))
     print(", ".join(f"{name} {value:,.1f}" for name, value in result.items()))
-    if options.record:
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        setting = {"benchmark": "command", "recipe": options.recipe, "batch": options.batch, "epochs": options.epochs}
-        options.record.write_text(json.dumps({**setting, **result, **describe(device)}, indent=2) + "\n")
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    setting = {"recipe": options.recipe, "batch": options.batch, "epochs": options.epochs}
+    record(options.record, device, benchmark="command", **setting, **result)
 
 
 if __name__ == "__main__":

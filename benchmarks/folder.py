@@ -10,7 +10,6 @@ the images with the given side, as a camera would take them.
 """
 
 import argparse
-import json
 import multiprocessing
 import os
 import statistics
@@ -27,7 +26,7 @@ from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder  # type: ignore[import-untyped]
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
-from benchmarks.machine import describe
+from benchmarks.machine import record
 from msdnet.data.base import Epoch
 from msdnet.data.folder import FolderData
 
@@ -156,15 +155,9 @@ def main() -> None:
                     f"    images per {kind.replace('_', ' '):13}  plain {rates[0]:6.0f}, ours {rates[1]:6.0f}, "
                     f"{result[ratio]:.2f} times the plain"
                 )
-    if options.record:
-        names = ("batch", "rounds", "device", "enlarge")
-        setting = {"images": options.root.name, **{name: getattr(options, name) for name in names}}
-        options.record.write_text(
-            json.dumps(
-                {"benchmark": "folder", **setting, "results": results, **describe(torch.device("cpu"))}, indent=2
-            )
-            + "\n"
-        )
+    names = ("batch", "rounds", "device", "enlarge")
+    setting = {"images": options.root.name, **{name: getattr(options, name) for name in names}}
+    record(options.record, torch.device("cpu"), benchmark="folder", **setting, results=results)
 
 
 if __name__ == "__main__":

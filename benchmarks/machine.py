@@ -1,5 +1,6 @@
 """What a result was measured on: hardware, versions and commit, for every file under results/."""
 
+import json
 import os
 import platform
 import subprocess
@@ -11,6 +12,12 @@ import torch
 import msdnet
 
 ROOT = Path(__file__).parents[1]
+
+
+def record(path: Path | None, device: torch.device, /, **measured: object) -> None:
+    """Write what was measured, and on what, to a JSON file, if one was asked for."""
+    if path is not None:
+        path.write_text(json.dumps({**measured, **describe(device)}, indent=2) + "\n")
 
 
 def describe(device: torch.device) -> dict[str, str | int]:

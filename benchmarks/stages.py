@@ -6,7 +6,6 @@ Each round times both, one after the other, in an order that alternates; the rat
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from benchmarks.machine import describe
+from benchmarks.machine import record
 from msdnet.networks import MSDNet, create_network
 
 
@@ -69,11 +68,8 @@ def main() -> None:
     print(f"  whole            {result['whole_ms']:8.1f} ms")
     print(f"  stage by stage   {result['staged_ms']:8.1f} ms")
     print(f"  ratio            {result['ratio']:8.3f} (median over rounds of stage by stage / whole)")
-    if options.record:
-        setting = {"preset": options.preset, "batch": options.batch, "rounds": options.rounds}
-        options.record.write_text(
-            json.dumps({"benchmark": "stages", **setting, **result, **describe(torch.device("cpu"))}, indent=2) + "\n"
-        )
+    setting = {"preset": options.preset, "batch": options.batch, "rounds": options.rounds}
+    record(options.record, torch.device("cpu"), benchmark="stages", **setting, **result)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ and the peak of the device's memory. On a GPU, also what the kernels of a step a
 """
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import describe
+from benchmarks.machine import record
 from msdnet.data.base import Batch, Epoch
 from msdnet.data.cifar import CIFAR, CifarData
 from msdnet.training import load_recipe
@@ -145,11 +144,7 @@ def main() -> None:
     for size, times in profiles.items():
         shares = ", ".join(f"{kind} {time / sum(times.values()):.0%}" for kind, time in times.items())
         print(f"batch {size}, kernels of one step, {sum(times.values()):.1f} ms in a row: {shares}")
-    if options.record:
-        setting = {"benchmark": "throughput", "preset": options.preset}
-        options.record.write_text(
-            json.dumps({**setting, "results": results, "kernel_ms": profiles, **describe(device)}, indent=2) + "\n"
-        )
+    record(options.record, device, benchmark="throughput", preset=options.preset, results=results, kernel_ms=profiles)
 
 
 if __name__ == "__main__":
