@@ -1,0 +1,28 @@
+"""Budgets and thresholds: who may leave at which exit, so that a set of images costs no more than it should.
+
+Pure numpy. Sees confidences, right and wrong answers, and costs; never an image or a network.
+"""
+
+from msdnet.policy.confidence import MEASURES, Measure, confidence, fit_temperatures, soften
+from msdnet.policy.outcomes import Outcomes
+from msdnet.policy.paper import exit_shares
+from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily
+from msdnet.policy.spending import FixedThresholds, HardBudget, SpendingRule, SteadyBudget
+
+__all__ = [
+    "MEASURES",
+    "METHODS",
+    "FixedThresholds",
+    "HardBudget",
+    "Measure",
+    "Method",
+    "Outcomes",
+    "Policy",
+    "PolicyFamily",
+    "SpendingRule",
+    "SteadyBudget",
+    "confidence",
+    "exit_shares",
+    "fit_temperatures",
+    "soften",
+]

@@ -1,0 +1,114 @@
+"""What is known of held-out images: how sure each exit was of each, whether it was right, and what exits cost."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Floats", "Outcomes", "Value", "check_budget", "check_costs", "exits_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class Value(NamedTuple):
+    """What thresholds are worth on held-out images."""
+
+    accuracy: float
+    cost: float
+    """Average for an image."""
+
+
+def exits_of(confidence: NDArray[np.floating], thresholds: Floats) -> NDArray[np.intp]:
+    """For each image of confidences (exits, N), the first exit (from 0) whose threshold it reaches."""
+    exits: NDArray[np.intp] = (confidence >= thresholds[:, None]).argmax(axis=0)
+    return exits
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Checked arrays, exits first, so that one exit's numbers lie side by side."""
+
+    confidence: Floats
+    """(exits, N)"""
+    correct: NDArray[np.bool_]
+    """(exits, N)"""
+    costs: Floats
+    """(exits), cumulative."""
+
+    @classmethod
+    def of(cls, confidence: ArrayLike, correct: ArrayLike, costs: ArrayLike) -> "Outcomes":
+        """From arrays with a row for each image, as they are kept: (N, exits)."""
+        prices = check_costs(costs)
+        sure, right = np.asarray(confidence), np.asarray(correct)
+        expected = f"(images, {len(prices)}), one column for each of the costs"
+        if sure.ndim != 2 or sure.shape[1] != len(prices) or not len(sure):
+            raise ValueError(f"confidence must have the shape {expected}, got {sure.shape}")
+        if right.shape != sure.shape:
+            raise ValueError(f"correct must have the shape of confidence {sure.shape}, got {right.shape}")
+        if not (np.issubdtype(sure.dtype, np.number) and np.isfinite(sure).all()):
+            raise ValueError("confidence must be finite numbers, got NaN, infinity or something else")
+        if right.dtype != np.bool_ and not np.isin(right, (0, 1)).all():
+            raise ValueError("correct must be true or false (1 or 0) for each answer")
+        return cls(np.array(sure.T, dtype=np.float64, order="C"), np.array(right.T, dtype=bool, order="C"), prices)
+
+    @property
+    def size(self) -> int:
+        return len(self.confidence[0])
+
+    @property
+    def exit_count(self) -> int:
+        return len(self.costs)
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """(exits, N): the images from the surest to the least sure, for each exit."""
+        return np.argsort(-self.confidence, axis=1, kind="stable")
+
+    def leaving(self, thresholds: Floats) -> Iterator[NDArray[np.intp]]:
+        """For each exit in turn, the images that leave there."""
+        waiting = np.arange(self.size)
+        for sure, threshold in zip(self.confidence, thresholds, strict=True):
+            leaves = sure[waiting] >= threshold
+            yield waiting[leaves]
+            waiting = waiting[~leaves]
+
+    def value(self, thresholds: Floats) -> Value:
+        right, cost = 0, 0.0
+        for correct, price, images in zip(self.correct, self.costs, self.leaving(thresholds), strict=True):
+            right += int(np.count_nonzero(correct[images]))
+            cost += float(price) * len(images)
+        return Value(right / self.size, cost / self.size)
+
+    def shares(self, thresholds: Floats) -> tuple[float, ...]:
+        """Which part of the images leaves at each exit."""
+        return tuple(len(images) / self.size for images in self.leaving(thresholds))
+
+    def thinned(self, most: int) -> "Outcomes":
+        """At most so many of the images, evenly chosen; the surest and the least sure are not kept apart."""
+        step = -(-self.size // most)
+        if step == 1:
+            return self
+        return Outcomes(self.confidence[:, ::step].copy(), self.correct[:, ::step].copy(), self.costs)
+
+
+def check_costs(costs: ArrayLike) -> Floats:
+    try:
+        prices = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"costs must be numbers, one for each exit, got {costs!r}") from error
+    rising = prices.ndim == 1 and len(prices) and np.isfinite(prices).all() and prices[0] > 0
+    if not rising or not (np.diff(prices) > 0).all():
+        raise ValueError(f"costs must be what it takes to reach each exit, above 0 and rising, got {costs!r}")
+    return prices
+
+
+def check_budget(budget: object, costs: Floats) -> float:
+    """A budget that reaches the first exit at least."""
+    if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer | np.floating):
+        raise TypeError(f"budget must be a number, the average cost of an image, got {budget!r}")
+    if not budget >= costs[0]:  # NaN too
+        raise ValueError(f"budget must be at least {costs[0]:,.6g}, the cost of the first exit, got {budget:,.6g}")
+    return float(budget)

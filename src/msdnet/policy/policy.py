@@ -1,0 +1,177 @@
+"""A policy: one threshold for each exit, fitted to a budget on held-out images."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from msdnet.checks import check_choice
+from msdnet.policy.confidence import MEASURES, Measure
+from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of
+from msdnet.policy.paper import lean_for, thresholds_at
+from msdnet.policy.search import Frontier
+
+__all__ = ["METHODS", "Method", "Policy", "PolicyFamily"]
+
+Method = Literal["accuracy", "paper"]
+METHODS: tuple[Method, ...] = get_args(Method)
+FORMAT = 1
+
+
+class Policy:
+    """Who leaves where: an image leaves at the first exit that is at least as sure of it as the exit's threshold.
+
+    - method: "accuracy" searches for the thresholds that are most accurate on the held-out images; "paper" lets a
+      constant share leave at each exit, as the paper does
+    - measure: the measure of confidence that it is fitted to, and must be given
+
+    >>> policy = Policy(method="paper")
+    >>> policy.fit([[0.9, 0.9], [0.2, 0.8]], [[True, True], [False, True]], costs=[10, 30], budget=20).thresholds_
+    array([ 0.9, -inf])
+    """
+
+    thresholds_: Floats
+    """One for each exit; the last lets everyone leave."""
+    costs_: Floats
+    budget_: float
+    accuracy_: float
+    """On the held-out images, as the two that follow."""
+    cost_: float
+    shares_: tuple[float, ...]
+    """Which part of them leaves at each exit."""
+    model_: str | None
+    """The model it was fitted for, where that is known."""
+
+    def __init__(self, method: Method = "accuracy", measure: Measure = "largest") -> None:
+        check_choice("method", method, METHODS)
+        check_choice("measure", measure, MEASURES)
+        self.method = method
+        self.measure = measure
+
+    def fit(self, confidence: ArrayLike, correct: ArrayLike, costs: ArrayLike, budget: float) -> "Policy":
+        """Find the thresholds.
+
+        - confidence, correct: (images, exits), of held-out images
+        - costs: to reach each exit, in any unit
+        - budget: for an image on average, in the same unit; anything beyond the last exit's cost is no limit
+        """
+        family = PolicyFamily(confidence, correct, costs, method=self.method, measure=self.measure)
+        self.__dict__.update(vars(family.policy(budget)))
+        return self
+
+    def exits(self, confidence: ArrayLike) -> NDArray[np.intp]:
+        """The exits, from 0, at which images of these confidences (images, exits) leave."""
+        sure = np.asarray(confidence)
+        self._check_fitted()
+        if sure.ndim != 2 or sure.shape[1] != len(self.thresholds_):
+            raise ValueError(f"confidence must be (images, {len(self.thresholds_)}), got {sure.shape}")
+        return exits_of(sure.T, self.thresholds_)
+
+    def check_for(self, costs: ArrayLike, model: str | None = None) -> None:
+        """Refuse to serve a network that it was not fitted for."""
+        self._check_fitted()
+        given = np.asarray(costs, dtype=np.float64)
+        if given.shape != self.costs_.shape:
+            raise ValueError(f"the policy was fitted for a network of {len(self.costs_)} exits, this has {len(given)}")
+        if not np.array_equal(given, self.costs_) or (None not in (model, self.model_) and model != self.model_):
+            raise ValueError("the policy was fitted for another network; fit one for this, or load that network")
+
+    def to_json(self) -> str:
+        self._check_fitted()
+        values = {
+            "format": FORMAT,
+            "method": self.method,
+            "measure": self.measure,
+            "thresholds": [value if math.isfinite(value) else str(value) for value in self.thresholds_.tolist()],
+            "costs": self.costs_.tolist(),
+            "budget": self.budget_ if math.isfinite(self.budget_) else str(self.budget_),
+            "accuracy": self.accuracy_,
+            "cost": self.cost_,
+            "shares": list(self.shares_),
+            "model": self.model_,
+        }
+        return json.dumps(values, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Policy":
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"policy: not JSON ({error})") from error
+        try:
+            if values["format"] > FORMAT:
+                raise ValueError(f"format {values['format']} is newer than this version of msdnet reads ({FORMAT})")
+            return cls(values["method"], values["measure"])._learned(values)
+        except KeyError as error:
+            raise ValueError(f"policy: has no {error.args[0]!r}") from error
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"policy: {error}") from error
+
+    def save(self, path: str | Path) -> None:
+        Path(path).write_text(self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Policy":
+        try:
+            return cls.from_json(Path(path).read_text())
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def __repr__(self) -> str:
+        made = f"Policy(method={self.method!r}, measure={self.measure!r})"
+        if not hasattr(self, "thresholds_"):
+            return made
+        return f"<{made} for {self.budget_:,.6g} an image: held-out accuracy {self.accuracy_:.2%} at {self.cost_:,.6g}>"
+
+    def _learned(self, values: dict[str, Any]) -> "Policy":
+        thresholds = np.array([float(value) for value in values["thresholds"]])
+        self.costs_ = check_costs(values["costs"])
+        self.budget_ = check_budget(float(values["budget"]), self.costs_)
+        if thresholds.shape != self.costs_.shape or np.isnan(thresholds).any() or thresholds[-1] != -np.inf:
+            raise ValueError("thresholds must be numbers, one for each of the costs, the last of them -inf")
+        self.thresholds_ = thresholds
+        self.accuracy_, self.cost_ = float(values["accuracy"]), float(values["cost"])
+        self.shares_ = tuple(float(share) for share in values["shares"])
+        self.model_ = values["model"]
+        return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "thresholds_"):
+            raise ValueError("this policy is not fitted yet: call fit(confidence, correct, costs, budget) first")
+
+
+class PolicyFamily:
+    """The policies of all budgets, from one look at the held-out images; asking for several is then quick."""
+
+    def __init__(
+        self,
+        confidence: ArrayLike,
+        correct: ArrayLike,
+        costs: ArrayLike,
+        *,
+        method: Method = "accuracy",
+        measure: Measure = "largest",
+        model: str | None = None,
+    ) -> None:
+        Policy(method, measure)  # refuses what it does not know
+        self.method, self.measure, self.model = method, measure, model
+        self.held_out = Outcomes.of(confidence, correct, costs)
+        self._frontier = Frontier(self.held_out) if method == "accuracy" else None
+
+    def policy(self, budget: float) -> Policy:
+        held_out, policy = self.held_out, Policy(self.method, self.measure)
+        policy.budget_ = check_budget(budget, held_out.costs)
+        lean = lean_for(held_out.costs, policy.budget_)
+        policy.thresholds_ = (
+            thresholds_at(lean, held_out)
+            if self._frontier is None
+            else self._frontier.best(policy.budget_, lean).thresholds
+        )
+        policy.costs_ = held_out.costs
+        policy.accuracy_, policy.cost_ = held_out.value(policy.thresholds_)
+        policy.shares_ = held_out.shares(policy.thresholds_)
+        policy.model_ = self.model
+        return policy

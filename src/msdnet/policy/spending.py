@@ -1,0 +1,185 @@
+"""Who leaves, image after image, while a budget is being spent.
+
+A rule is told when images arrive, in order, and asked after each exit which of some images leave there. Fixed
+thresholds keep the budget in expectation. A hard budget is never exceeded, whatever the images. A steady budget is
+held on average while the images change.
+"""
+
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msdnet.checks import check_number, check_whole
+from msdnet.policy.outcomes import Floats
+from msdnet.policy.paper import lean_for, thresholds_at
+from msdnet.policy.policy import Policy, PolicyFamily
+
+__all__ = ["FixedThresholds", "HardBudget", "SpendingRule", "SteadyBudget"]
+
+_Confidence: TypeAlias = NDArray[np.floating]
+_Mask: TypeAlias = NDArray[np.bool_]
+_Images: TypeAlias = NDArray[np.integer]
+
+
+class SpendingRule(Protocol):
+    """What every rule answers."""
+
+    at_a_time: int | None
+    """At most so many images may be under way; none: as many as one likes."""
+
+    def arrive(self, count: int) -> None:
+        """So many more images are about to take the first stage."""
+
+    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:
+        """Which of these images (numbered from 0 as they arrived) leave at an exit (from 0), given how sure it is."""
+
+
+class FixedThresholds:
+    """A fitted policy as it is: on average over images like the held-out ones, the budget is kept."""
+
+    at_a_time: int | None = None
+
+    def __init__(self, policy: Policy) -> None:
+        self.thresholds = policy.thresholds_
+
+    def arrive(self, count: int) -> None:
+        pass
+
+    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:  # noqa: ARG002
+        leaves: _Mask = confidence >= self.thresholds[exit]
+        return leaves
+
+
+class HardBudget:
+    """The total for a group of images is never exceeded, and every image gets an answer.
+
+    What the first exit costs is set aside for each image to come. The rest is given to those that the policy sends
+    on, the least sure first; when it is spent, images leave where they are.
+
+    - policy: whose thresholds and budget (for an image on average) are used
+    - images: how many will come; without it, only what the images so far have brought may be spent
+    - group: images in a group, which share a budget: the paper's M; by default all are one group
+    """
+
+    at_a_time: int | None = None
+
+    def __init__(self, policy: Policy, *, images: int | None = None, group: int | None = None) -> None:
+        self.thresholds, self.costs = policy.thresholds_, policy.costs_
+        self.allowance = min(policy.budget_, float(self.costs[-1])) - float(self.costs[0])
+        self.images = images if images is None else check_whole("images", images, at_least=0)
+        self.group = group if group is None else check_whole("group", group)
+        self._arrived = 0
+        self._purses: dict[int, float] = {}  # what a group may still spend past the first exit
+
+    def arrive(self, count: int) -> None:
+        first, self._arrived = self._arrived, self._arrived + count
+        if self.images is not None and self._arrived > self.images:
+            raise ValueError(f"a hard budget was set for {self.images} images, and more have come")
+        groups, counts = np.unique(self._group_of(np.arange(first, self._arrived)), return_counts=True)
+        for group, arrived in zip(groups.tolist(), counts.tolist(), strict=True):
+            if self.images is None:
+                self._purses[group] = self._purses.get(group, 0.0) + arrived * self.allowance
+            elif group not in self._purses:
+                self._purses[group] = self._size(group) * self.allowance
+
+    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:
+        leaves: _Mask = confidence >= self.thresholds[exit]
+        if exit == len(self.costs) - 1 or leaves.all():
+            return leaves
+        price = float(self.costs[exit + 1] - self.costs[exit])
+        groups = self._group_of(images)
+        wanting = np.flatnonzero(~leaves)
+        wanting = wanting[np.argsort(confidence[wanting], kind="stable")]
+        for group in np.unique(groups[wanting]).tolist():
+            members = wanting[groups[wanting] == group]
+            affordable = min(int(self._purses[group] // price), len(members))
+            self._purses[group] -= affordable * price
+            leaves[members[affordable:]] = True
+        return leaves
+
+    def _group_of(self, images: _Images) -> NDArray[np.int64]:
+        numbers = np.asarray(images, dtype=np.int64)
+        return np.zeros_like(numbers) if self.group is None else numbers // self.group
+
+    def _size(self, group: int) -> int:
+        assert self.images is not None
+        return self.images if self.group is None else min(self.group, self.images - group * self.group)
+
+
+class SteadyBudget:
+    """The average budget is held while the images drift: they get harder, noisier, or easier than the held-out ones.
+
+    An account runs along: what was spent, less the budget of every image that came. Thresholds are those of the budget
+    that would balance the account over the next images, in proportion to how much more (or less) than expected was
+    spent of late. At the account's limit nobody goes on who cannot be paid for, so inputs made to never be
+    sure cannot overspend by more than that; at the opposite limit the next images all go on.
+
+    - family: the policies to choose from
+    - budget: for an image on average
+    - limit: how far the account may be off balance, in images' budgets
+    """
+
+    at_a_time: int | None = 32
+
+    RUNGS = 65  # policies to choose from, between the first exit's cost and the last's
+    HORIZON = 64  # images over which the account is to be balanced
+    MEMORY = 256  # images over which expected and actual spending are compared
+
+    def __init__(self, family: PolicyFamily, budget: float, *, limit: float = 16.0) -> None:
+        check_number("limit", limit, low=1)
+        self.costs = family.held_out.costs
+        self.budget = min(family.policy(budget).budget_, float(self.costs[-1]))
+        self.limit = limit * self.budget
+        self._thresholds, self._expected = _ladder(family, self.RUNGS)
+        self._debt = 0.0
+        # Of late, past the first exit: what was expected to be spent, and what was. At first the two agree.
+        self._foreseen = self._spent = self.MEMORY * (self.budget - float(self.costs[0]))
+        self._rung = 0
+
+    def arrive(self, count: int) -> None:
+        first = float(self.costs[0])
+        self._rung = self._choose()
+        faded = float(np.exp(-count / self.MEMORY))
+        self._foreseen = faded * self._foreseen + count * (float(self._expected[self._rung]) - first)
+        self._spent = faded * self._spent
+        self._debt += count * (first - self.budget)
+
+    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:  # noqa: ARG002
+        if exit == len(self.costs) - 1:
+            return np.ones(len(confidence), dtype=bool)
+        price = float(self.costs[exit + 1] - self.costs[exit])
+        wanting = np.flatnonzero(confidence < self._thresholds[self._rung, exit])
+        affordable = min(max(int((self.limit - self._debt) // price), 0), len(wanting))
+        going = wanting[np.argsort(confidence[wanting], kind="stable")[:affordable]]
+        self._debt += affordable * price
+        self._spent += affordable * price
+        leaves = np.ones(len(confidence), dtype=bool)
+        leaves[going] = False
+        return leaves
+
+    def _choose(self) -> int:
+        """The policy for the images to come, from what became of those before."""
+        first, last = float(self.costs[0]), float(self.costs[-1])
+        drift = np.clip(self._spent / self._foreseen, 0.05, 20.0) if self._foreseen > 0 else 1.0
+        wanted = self.budget - self._debt / self.HORIZON
+        target = first + (wanted - first) / drift if self._debt > -self.limit else last
+        return max(int(np.searchsorted(self._expected, target, side="right")) - 1, 0)
+
+
+def _ladder(family: PolicyFamily, rungs: int) -> tuple[Floats, Floats]:
+    """Thresholds (rungs, exits) of rising held-out cost (rungs). Where the family would not spend what it may, since
+    that gains nothing on the held-out images, the paper's thresholds do.
+    """
+    held_out = family.held_out
+    found: list[tuple[float, Floats]] = []
+    first, last = held_out.costs[[0, -1]].tolist()
+    for part in np.linspace(0, 1, rungs).tolist():
+        budget = first + part**2 * (last - first)  # closer together where little is left past the first exit
+        policy = family.policy(budget)
+        thresholds = policy.thresholds_
+        if policy.cost_ < 0.98 * budget:
+            thresholds = thresholds_at(lean_for(held_out.costs, budget), held_out)
+        found.append((held_out.value(thresholds).cost, thresholds))
+    found.sort(key=lambda rung: rung[0])
+    return np.array([thresholds for _, thresholds in found]), np.array([cost for cost, _ in found])
