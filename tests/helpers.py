@@ -1,14 +1,17 @@
 """What several tests need: networks whose BN has seen data, a measure of how far apart logits are, small data."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from msdnet import NetworkConfig
+from msdnet.bundle import Bundle, ImageSpec
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, Part
-from msdnet.networks import MSDNet, StagedNetwork
+from msdnet.export import export_network
+from msdnet.networks import MSDNet, StagedNetwork, create_network
 
 
 def settle(network: MSDNet, side: int = 32, batches: int = 3, rows: int = 8) -> MSDNet:
@@ -72,3 +75,21 @@ class ColouredSquares(ImageData):
 TINY = NetworkConfig(
     exits=(1, 2, 3), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8, growth=4
 )
+
+
+def tiny_bundle(folder: Path, *, held_out: bool = True, seed: int = 0) -> Bundle:
+    """A network of three exits and three classes, not trained, with its held-out confidences."""
+    torch.manual_seed(seed)
+    data = ColouredSquares(held_out=60)
+    network = settle(create_network(TINY, classes=3), side=12)
+    with torch.no_grad():  # answers that differ from image to image, as a trained network's do
+        for head in network.heads:
+            head[-1].weight.mul_(8)  # type: ignore[index, union-attr]
+    return export_network(
+        network,
+        folder,
+        name="tiny",
+        classes=data.classes,
+        images=ImageSpec(side=12, resize=14, mean=(0.5, 0.4, 0.3), std=(0.2, 0.25, 0.3)),
+        held_out=data.batches("held_out", 16) if held_out else None,
+    )

@@ -3,7 +3,8 @@
 Importing this package needs no torch; the functions that do need it import it when they are called.
 """
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from msdnet.config import NetworkConfig, even, growing
 from msdnet.presets import PRESETS, preset_config, register_preset
@@ -11,10 +12,54 @@ from msdnet.version import VERSION
 
 if TYPE_CHECKING:
     from msdnet.networks import MSDNet
+    from msdnet.runtime import Model
+    from msdnet.torch_engine import Precision
 
 __version__ = VERSION
 
-__all__ = ["PRESETS", "NetworkConfig", "create_network", "even", "growing", "preset_config", "register_preset"]
+__all__ = [
+    "PRESETS",
+    "NetworkConfig",
+    "create_network",
+    "even",
+    "growing",
+    "load",
+    "preset_config",
+    "register_preset",
+]
+
+
+def load(
+    bundle: str | Path,
+    *,
+    engine: Literal["onnx", "torch"] = "onnx",
+    threads: int | None = None,
+    device: str | None = None,
+    precision: "Precision" = "float32",
+) -> "Model":
+    """A model to classify with, from the folder of its bundle.
+
+    - engine: onnx (ONNX Runtime on the CPU, no torch needed) or torch (CPU or GPU)
+    - threads: of onnx; by default one for each core
+    - device, precision: of torch; by default a GPU if there is one, in full precision
+    """
+    from msdnet.bundle import Bundle
+    from msdnet.checks import check_choice
+    from msdnet.runtime import Model, OnnxEngine
+
+    check_choice("engine", engine, ("onnx", "torch"))
+    found = Bundle(bundle)
+    if engine == "onnx":
+        if device is not None or precision != "float32":
+            raise ValueError('device and precision are options of engine="torch"')
+        return Model(found, OnnxEngine(found, threads=threads))
+    if threads is not None:
+        raise ValueError('threads is an option of engine="onnx"; for torch there is torch.set_num_threads')
+    try:
+        from msdnet.torch_engine import TorchEngine
+    except ModuleNotFoundError as error:
+        raise ImportError(f"engine=\"torch\" needs {error.name}: pip install 'msdnet[train]'") from error
+    return Model(found, TorchEngine(found, device=device, precision=precision))
 
 
 def create_network(network: str | NetworkConfig, **overrides: Any) -> "MSDNet":

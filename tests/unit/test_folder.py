@@ -17,6 +17,7 @@ from torchvision.transforms import v2  # type: ignore[import-untyped]
 from msdnet.data import folder as module
 from msdnet.data.base import UNREADABLE, Batch, Epoch, Part, Shard, hold_out
 from msdnet.data.folder import FolderData
+from msdnet.pixels import centre, cropped
 
 # Python 3.12 and newer warn of every fork beside threads, and torch always has some.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -415,10 +416,10 @@ def test_photos_are_turned_upright(tmp_path: Path) -> None:
     upright, exif = texture((96, 80)), Image.Exif()
     exif[0x0112] = 6  # the camera was held on its side
     upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png", exif=exif)
-    box = module._centre(upright.size, 10, 8)
+    box = centre(upright.size, 10, 8)
     with Image.open(tmp_path / "turned.png") as image:
-        turned = module._cropped(image, module._centre(image.size, 10, 8), 8)
-    assert difference(turned, module._cropped(upright, box, 8)).max() <= 1
+        turned = cropped(image, centre(image.size, 10, 8), 8)
+    assert difference(turned, cropped(upright, box, 8)).max() <= 1
 
 
 @pytest.mark.parametrize(
@@ -438,16 +439,16 @@ def difference(image: Image.Image, other: Image.Image) -> Tensor:
 @pytest.mark.parametrize(("resize", "side"), [(32, 28), (9, 8), (16, 16), (35, 8)])
 def test_the_test_crop_is_that_of_torchvision(size: tuple[int, int], resize: int, side: int) -> None:
     image = texture(size)
-    ours = module._cropped(image, module._centre(size, resize, side), side)
+    ours = cropped(image, centre(size, resize, side), side)
     theirs = v2.CenterCrop(side)(v2.Resize(resize)(image))
     assert difference(ours, theirs).max() <= 1, "but for rounding"
 
 
 def test_large_jpegs_are_decoded_small_and_look_the_same(tmp_path: Path) -> None:
     texture((1203, 801)).save(tmp_path / "large.jpg", quality=95)
-    box = module._centre((1203, 801), 72, 64)
+    box = centre((1203, 801), 72, 64)
     with Image.open(tmp_path / "large.jpg") as image:
-        ours = module._cropped(image, box, 64)
+        ours = cropped(image, box, 64)
         assert image.size == (301, 201)
     with Image.open(tmp_path / "large.jpg") as image:
         theirs = v2.CenterCrop(64)(v2.Resize(72)(image))

@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from msdnet.cli.export import export
 from msdnet.cli.networks import presets, show
 from msdnet.cli.train import train
 from msdnet.version import VERSION
@@ -18,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help comes in a third of the time
 )
-for command in (presets, show, train):
+for command in (presets, show, train, export):
     app.command()(command)
 
 

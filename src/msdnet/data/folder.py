@@ -6,28 +6,26 @@ workers changes no pixel. Knows files and pixels; nothing of networks or trainin
 """
 
 import hashlib
-import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, hold_out
+from msdnet.pixels import centre, cropped, opened, reason
 
 __all__ = ["FolderData"]
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
-# A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
-FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
 
 TEST_SHARE = HELD_OUT_SHARE = 0.1
@@ -37,7 +35,6 @@ MANY, HELD_OUT_OF_MANY = 1_000_000, 50_000  # the paper's held-out set of ImageN
 CROP_AREA, CROP_RATIO = [0.08, 1.0], [3 / 4, 4 / 3]
 
 _Unreadable = Literal["fatal", "skip"]
-_Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 class _File(NamedTuple):
@@ -179,8 +176,8 @@ class FolderData(ImageData):
         return requests, loader
 
     def _report(self, unreadable: Iterable[tuple[str, str]]) -> None:
-        for path, reason in unreadable:
-            message = f"unreadable image {path}: {reason}"
+        for path, why in unreadable:
+            message = f"unreadable image {path}: {why}"
             if self.unreadable == "fatal":
                 raise ValueError(f"{message} (--skip-unreadable, or unreadable='skip' in Python, goes on without it)")
             if path not in self._warned_of:
@@ -333,60 +330,21 @@ class _Reader(Dataset[_Pixels]):
             except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
                 rows.append(b"")
                 labels[row] = UNREADABLE
-                unreadable.append((sample.path, _reason(error)))
+                unreadable.append((sample.path, reason(error)))
         # In place of an unreadable image stands a readable one, which does not disturb what a network averages.
         stand_in = next(filter(None, rows), bytes(side * side * 3))
         pixels = torch.frombuffer(bytearray().join(row or stand_in for row in rows), dtype=torch.uint8)
         return _Pixels(pixels.view(-1, side, side, 3).permute(0, 3, 1, 2), labels, unreadable)
 
     def _image(self, sample: _Sample) -> Image.Image:
-        with _strict_about_bombs_only(), Image.open(sample.path, formats=FORMATS) as image:
+        with opened(sample.path) as image:
             if sample.seed is None:
-                return _cropped(image, _centre(image.size, self.resize, self.crop_size), self.crop_size)
+                return cropped(image, centre(image.size, self.resize, self.crop_size), self.crop_size)
             with _seeded(sample.seed):
                 top, left, height, width = v2.RandomResizedCrop.get_params(image, CROP_AREA, CROP_RATIO)
-                crop = _cropped(image, (left, top, left + width, top + height), self.crop_size)
+                crop = cropped(image, (left, top, left + width, top + height), self.crop_size)
                 augmented: Image.Image = self.augment(crop)
                 return augmented
-
-
-def _centre(size: tuple[int, int], resize: int, side: int) -> _Box:
-    """What is left of an image whose shorter side is resized, then the centre cropped, in its own pixels."""
-    spans = []
-    for length in size:
-        resized = resize * length // min(size)
-        start = round((resized - side) / 2)
-        spans.append((start * length / resized, (start + side) * length / resized))
-    (left, right), (top, bottom) = spans
-    return left, top, right, bottom
-
-
-def _cropped(image: Image.Image, box: _Box, side: int) -> Image.Image:
-    """The box, resized to a square, in RGB, upright. Decodes no more pixels than that takes."""
-    (width, height), (left, top, right, bottom) = image.size, box
-    # A JPEG is decoded to a half, a quarter or an eighth if twice the pixels that are wanted are left.
-    enough = (math.ceil(2 * side * width / (right - left)), math.ceil(2 * side * height / (bottom - top)))
-    drafted = image.draft(None, enough)  # a mode, and the box that is now the whole image
-    scale = drafted[1][2] / width if drafted else 1.0
-    crop = _rgb(image).resize(
-        (side, side), Image.Resampling.BILINEAR, (left * scale, top * scale, right * scale, bottom * scale)
-    )
-    # The camera's orientation: a centre is a centre either way, and a random crop as likely.
-    with suppress(Exception):  # broken metadata say nothing of the pixels
-        ImageOps.exif_transpose(crop, in_place=True)
-    return crop
-
-
-def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
-        image = image.point(lambda level: level * (1 / 256)).convert("L")
-    return image if image.mode == "RGB" else image.convert("RGB")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, UnidentifiedImageError):
-        return "not an image"
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _seed(epoch: Epoch, index: int) -> int:
@@ -404,15 +362,6 @@ def _seeded(seed: int) -> Iterator[None]:
         yield
     finally:
         generator.set_state(before)
-
-
-@contextmanager
-def _strict_about_bombs_only() -> Iterator[None]:
-    """An image of more pixels than Pillow finds safe is not read; odd metadata and palettes are no matter."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        yield
 
 
 def _leave_group(_worker: int) -> None:

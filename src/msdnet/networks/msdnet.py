@@ -119,8 +119,7 @@ class MSDNet(StagedNetwork):
         self.cells = nn.ModuleDict({_name(cell): _build_cell(self.grid, cell) for cell in self.grid.cells})
         self.heads = nn.ModuleList(_build_head(self.grid, cell) for cell in self.grid.exits)
 
-    def begin(self, images: Tensor, *, lazy: bool = True) -> State:
-        self._check(images)
+    def start(self, images: Tensor, *, lazy: bool) -> State:
         return State(exits_done=0, maps={IMAGE: images}, lazy=lazy)
 
     def advance(self, state: State) -> tuple[Tensor, State]:
@@ -140,7 +139,7 @@ class MSDNet(StagedNetwork):
         result: Tensor = self.cells[_name(cell)](*(maps[source] for source in self.grid.cells[cell].reads))
         return result
 
-    def _check(self, images: Tensor) -> None:
+    def check(self, images: Tensor) -> None:
         if not isinstance(images, Tensor):
             raise TypeError(f"images must be a torch tensor, got {type(images).__name__}")
         if images.ndim != 4:

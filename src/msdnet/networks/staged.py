@@ -48,9 +48,18 @@ class StagedNetwork(nn.Module, ABC):
     heads: nn.ModuleList
     """The classifiers, one for each exit."""
 
-    @abstractmethod
     def begin(self, images: Tensor, *, lazy: bool = True) -> State:
         """The state before the first stage, of images (N, channels, height, width)."""
+        self.check(images)
+        return self.start(images, lazy=lazy)
+
+    @abstractmethod
+    def check(self, images: Tensor) -> None:
+        """Refuse images that the network is not made for."""
+
+    @abstractmethod
+    def start(self, images: Tensor, *, lazy: bool) -> State:
+        """The state of images that were checked; it may look at nothing but the tensor as a whole."""
 
     @abstractmethod
     def advance(self, state: State) -> tuple[Tensor, State]:

@@ -68,6 +68,8 @@ def fit_temperatures(logits: ArrayLike, labels: ArrayLike) -> tuple[float, ...]:
     values, truth = np.asarray(logits, dtype=np.float64), np.asarray(labels)
     if values.ndim != 3 or truth.shape != values.shape[:1] or not len(values):
         raise ValueError(f"logits must be (N, exits, classes) and labels (N), got {values.shape} and {truth.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("logits must be finite numbers, got NaN or infinity")
     return tuple(_temperature(values[:, exit], truth) for exit in range(values.shape[1]))
 
 

@@ -12,6 +12,8 @@ __all__ = ["Floats", "Outcomes", "Value", "check_budget", "check_costs", "exits_
 
 Floats: TypeAlias = NDArray[np.float64]
 
+NEIGHBOURS = 0.05  # which part of the images, to either side, counts as about as sure
+
 
 class Value(NamedTuple):
     """What thresholds are worth on held-out images."""
@@ -67,24 +69,39 @@ class Outcomes:
         """(exits, N): the images from the surest to the least sure, for each exit."""
         return np.argsort(-self.confidence, axis=1, kind="stable")
 
-    def leaving(self, thresholds: Floats) -> Iterator[NDArray[np.intp]]:
-        """For each exit in turn, the images that leave there."""
-        waiting = np.arange(self.size)
+    @cached_property
+    def chances(self) -> Floats:
+        """(exits, N): how often the answers that are about as sure are right. So luck with single images counts less."""
+        ranks, around = np.arange(self.size), int(self.size * NEIGHBOURS)
+        low, high = (ranks - around).clip(0), (ranks + around + 1).clip(max=self.size)
+        chances = np.empty(self.confidence.shape)
+        for of_exit, correct, order in zip(chances, self.correct, self.order, strict=True):
+            right = np.append(0, np.cumsum(correct[order]))
+            of_exit[order] = (right[high] - right[low]) / (high - low)
+        return chances
+
+    def leaving(self, thresholds: Floats) -> Iterator[NDArray[np.bool_]]:
+        """For each exit in turn, which of the images leave there."""
+        waiting = np.ones(self.size, dtype=bool)
         for sure, threshold in zip(self.confidence, thresholds, strict=True):
-            leaves = sure[waiting] >= threshold
-            yield waiting[leaves]
-            waiting = waiting[~leaves]
+            leaves = waiting & (sure >= threshold)
+            yield leaves
+            waiting &= ~leaves
 
     def value(self, thresholds: Floats) -> Value:
-        right, cost = 0, 0.0
-        for correct, price, images in zip(self.correct, self.costs, self.leaving(thresholds), strict=True):
-            right += int(np.count_nonzero(correct[images]))
-            cost += float(price) * len(images)
-        return Value(right / self.size, cost / self.size)
+        right, beyond = (
+            0,
+            0.0,
+        )  # what is spent past the first exit: rounding must not take anyone above the least budget
+        first, last = self.costs[[0, -1]].tolist()
+        for correct, price, leaves in zip(self.correct, self.costs, self.leaving(thresholds), strict=True):
+            right += int(np.count_nonzero(correct & leaves))
+            beyond += (float(price) - first) * int(np.count_nonzero(leaves))
+        return Value(right / self.size, min(first + beyond / self.size, last))
 
     def shares(self, thresholds: Floats) -> tuple[float, ...]:
         """Which part of the images leaves at each exit."""
-        return tuple(len(images) / self.size for images in self.leaving(thresholds))
+        return tuple(int(np.count_nonzero(leaves)) / self.size for leaves in self.leaving(thresholds))
 
     def thinned(self, most: int) -> "Outcomes":
         """At most so many of the images, evenly chosen; the surest and the least sure are not kept apart."""
@@ -110,5 +127,5 @@ def check_budget(budget: object, costs: Floats) -> float:
     if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer | np.floating):
         raise TypeError(f"budget must be a number, the average cost of an image, got {budget!r}")
     if not budget >= costs[0]:  # NaN too
-        raise ValueError(f"budget must be at least {costs[0]:,.6g}, the cost of the first exit, got {budget:,.6g}")
+        raise ValueError(f"budget must be at least {costs[0]:,.15g}, the cost of the first exit, got {budget:,.15g}")
     return float(budget)

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs
 
-__all__ = ["exit_shares", "lean_for", "shares_at", "targets", "thresholds_at"]
+__all__ = ["all_targets", "exit_shares", "lean_for", "shares_at", "targets", "thresholds_at", "thresholds_for"]
+
+LEANS = 2**40  # leans are multiples of one part in so many: few enough to find all that differ in what they do
 
 
 def exit_shares(costs: ArrayLike, budget: float) -> tuple[float, ...]:
@@ -23,14 +25,14 @@ def exit_shares(costs: ArrayLike, budget: float) -> tuple[float, ...]:
     return tuple(shares_at(lean_for(prices, check_budget(budget, prices)), len(prices)).tolist())
 
 
-def shares_at(lean: float, exits: int) -> Floats:
-    """Shares in the ratio r = lean / (1 - lean).
+def shares_at(lean: float | Floats, exits: int) -> Floats:
+    """Shares (..., exits) in the ratio r = lean / (1 - lean), for each lean.
 
     With lean 0 all leave at the first exit, with 1/2 equally many at each, with 1 all at the last.
     """
-    steps = np.arange(exits)
-    weights = np.power(lean, steps) * np.power(1 - lean, steps[::-1])
-    shares: Floats = weights / weights.sum()
+    steps, leans = np.arange(exits), np.asarray(lean, dtype=np.float64)[..., None]
+    weights = np.power(leans, steps) * np.power(1 - leans, steps[::-1])
+    shares: Floats = weights / weights.sum(axis=-1, keepdims=True)
     return shares
 
 
@@ -38,19 +40,25 @@ def lean_for(costs: Floats, budget: float) -> float:
     """The largest lean whose average cost the budget covers; the cost rises with it."""
     if budget >= costs[-1]:
         return 1.0
-    low, high = 0.0, 1.0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if shares_at(middle, len(costs)) @ costs <= budget else (low, middle)
-    return low
+    low, high = 0, LEANS
+    while high - low > 1:
+        middle = (low + high) // 2
+        covered = shares_at(middle / LEANS, len(costs)) @ costs <= budget
+        low, high = (middle, high) if covered else (low, middle)
+    return low / LEANS
 
 
 def thresholds_at(lean: float, held_out: Outcomes) -> Floats:
-    """Thresholds with which those shares of the held-out images leave; an exit counts only the images that reach it.
+    """Thresholds with which the shares of a lean leave."""
+    return thresholds_for(targets(lean, held_out.exit_count, held_out.size), held_out)
+
+
+def thresholds_for(leaving: NDArray[np.int64], held_out: Outcomes) -> Floats:
+    """Thresholds with which so many of the held-out images have left by each exit, counting those that reach it.
 
     Shares become whole images by rounding up, exit after exit, and equally sure images leave together: both can only
     let images leave earlier, so the cost of the shares is never exceeded.
     """
-    leaving = targets(lean, held_out.exit_count, held_out.size)
     thresholds = np.full(held_out.exit_count, np.inf)
     thresholds[-1] = -np.inf  # whoever comes that far leaves
     waiting = np.arange(held_out.size)
@@ -63,7 +71,20 @@ def thresholds_at(lean: float, held_out: Outcomes) -> Floats:
     return thresholds
 
 
-def targets(lean: float, exits: int, size: int) -> NDArray[np.int64]:
-    """How many of the images are to have left by each exit."""
-    by_exit = np.cumsum(shares_at(lean, exits)) * size
+def targets(lean: float | Floats, exits: int, size: int) -> NDArray[np.int64]:
+    """How many of the images are to have left by each exit (..., exits), for each lean."""
+    by_exit = np.cumsum(shares_at(lean, exits), axis=-1) * size
     return np.ceil(by_exit).clip(0, size).astype(np.int64)
+
+
+def all_targets(exits: int, size: int) -> NDArray[np.int64]:
+    """Every row that `targets` has for some lean, about exits x size of them: halved until nothing lies in between."""
+    low, high, rows = np.array([0]), np.array([LEANS]), []
+    while len(low):
+        middle = (low + high) // 2
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        ends = [targets(lean / LEANS, exits, size) for lean in (low, high)]
+        rows += ends
+        apart = (np.abs(ends[0] - ends[1]).sum(axis=1) > 1) & (high - low > 1)
+        low, high = low[apart], high[apart]
+    return np.unique(np.concatenate(rows), axis=0)

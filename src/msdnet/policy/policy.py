@@ -65,22 +65,25 @@ class Policy:
     def exits(self, confidence: ArrayLike) -> NDArray[np.intp]:
         """The exits, from 0, at which images of these confidences (images, exits) leave."""
         sure = np.asarray(confidence)
-        self._check_fitted()
+        self.check_fitted()
         if sure.ndim != 2 or sure.shape[1] != len(self.thresholds_):
             raise ValueError(f"confidence must be (images, {len(self.thresholds_)}), got {sure.shape}")
+        if np.isnan(sure).any():
+            raise ValueError("confidence must be numbers, got NaN")
         return exits_of(sure.T, self.thresholds_)
 
     def check_for(self, costs: ArrayLike, model: str | None = None) -> None:
         """Refuse to serve a network that it was not fitted for."""
-        self._check_fitted()
+        self.check_fitted()
         given = np.asarray(costs, dtype=np.float64)
         if given.shape != self.costs_.shape:
             raise ValueError(f"the policy was fitted for a network of {len(self.costs_)} exits, this has {len(given)}")
-        if not np.array_equal(given, self.costs_) or (None not in (model, self.model_) and model != self.model_):
+        fits = np.array_equal(given, self.costs_) if None in (model, self.model_) else model == self.model_
+        if not fits:
             raise ValueError("the policy was fitted for another network; fit one for this, or load that network")
 
     def to_json(self) -> str:
-        self._check_fitted()
+        self.check_fitted()
         values = {
             "format": FORMAT,
             "method": self.method,
@@ -102,12 +105,14 @@ class Policy:
         except json.JSONDecodeError as error:
             raise ValueError(f"policy: not JSON ({error})") from error
         try:
+            if not isinstance(values, dict):
+                raise TypeError(f"must be a table of fields, got {type(values).__name__}")
             if values["format"] > FORMAT:
                 raise ValueError(f"format {values['format']} is newer than this version of msdnet reads ({FORMAT})")
             return cls(values["method"], values["measure"])._learned(values)
         except KeyError as error:
             raise ValueError(f"policy: has no {error.args[0]!r}") from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"policy: {error}") from error
 
     def save(self, path: str | Path) -> None:
@@ -138,7 +143,7 @@ class Policy:
         self.model_ = values["model"]
         return self
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
         if not hasattr(self, "thresholds_"):
             raise ValueError("this policy is not fitted yet: call fit(confidence, correct, costs, budget) first")
 

@@ -2,12 +2,15 @@
 
 With a price put on cost, the best threshold of one exit, given those of the others, is found exactly: sort the images
 that reach it by confidence, add up what is gained if they leave instead of going on, and cut where the sum is highest.
-Sweeping over the exits until nothing improves, for prices from high to low, gives thresholds for every budget.
-They are compared with all that the paper's policy can reach, so they are never worse than it on the held-out images.
+An answer counts as right as often as those that are about as sure: what is won by luck with single images would be lost
+on others.
+Sweeping over the exits until nothing improves, for prices from high to low, gives thresholds for many budgets; the
+paper's policy gives others. The best of both, and steps from one of these to the next, are there for every budget.
 """
 
-import heapq
 import math
+from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -15,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.policy.outcomes import Floats, Outcomes, Value
-from msdnet.policy.paper import targets, thresholds_at
+from msdnet.policy.paper import all_targets, lean_for, thresholds_at, thresholds_for
 
 __all__ = ["Candidate", "Frontier"]
 
@@ -26,7 +29,8 @@ PRICES = 40
 SWEEPS = 4
 STEPS_BETWEEN = 8
 SEARCHED_IMAGES = 12_500  # more change the thresholds by less than they differ from one held-out set to another
-PAPER_EVALUATIONS = 150
+PAPERS = 100  # of the paper's policies that are compared
+ALL_PAPERS = 1_000  # up to so many there may be for all of them to be compared
 
 
 class Candidate(NamedTuple):
@@ -37,69 +41,49 @@ class Candidate(NamedTuple):
 
 
 class Frontier:
-    """The best thresholds known for every budget. What is tried does not depend on the budget that is asked for,
-    so a larger budget never gets a worse answer.
+    """The best thresholds known for every budget. What is tried does not depend on the budget that is asked for, so a
+    larger budget does not get a worse answer. The exception is the paper's policy for just that budget, which is
+    looked at as well, so as to be never worse than it. Where images are few, it is always among those tried.
     """
 
     def __init__(self, held_out: Outcomes) -> None:
         self.held_out = held_out
-        self.candidates = [Candidate(held_out.value(thresholds), thresholds) for thresholds in _path(held_out)]
-        self._paper: dict[float, Candidate] = {}
-        self._some_are_equal = bool((np.diff(np.sort(held_out.confidence, axis=1)) == 0).any())
+        known = _best(self._judge([*_path(held_out), *_papers(held_out)]))
+        self.candidates = _best([*known, *self._judge(_between(held_out, known))])
+        self._costs = [candidate.value.cost for candidate in self.candidates]
 
     def best(self, budget: float, lean: float) -> Candidate:
         """The most accurate candidate that the budget covers; the paper's, which leans so far, among them."""
-        affordable = [candidate for candidate in self.candidates if candidate.value.cost <= budget]
-        best = max(affordable, key=_merit)
-        return max(best, self._best_of_paper(lean, best.value.accuracy), key=_merit)
+        known = self.candidates[bisect_right(self._costs, budget) - 1]
+        return max(known, *self._judge([thresholds_at(lean, self.held_out)]), key=_merit)
 
-    def _best_of_paper(self, lean: float, at_least: float) -> Candidate:
-        """The most accurate of the paper's thresholds up to a lean, unless none is better than what is known.
-
-        Between two leans, each image that leaves later may push others aside, one at each exit to come. That bounds
-        how much accuracy can change on the way, and intervals that cannot hold anything better are left alone. The
-        rest is halved, the most promising first.
-        """
-        first, last = self._at(0.0), self._at(lean)
-        best = max(first, last, key=_merit)
-        intervals = [(-self._bound(0.0, lean), 0.0, lean)]
-        for _ in range(PAPER_EVALUATIONS):
-            if not intervals or -intervals[0][0] <= max(best.value.accuracy, at_least):
-                break
-            _, low, high = heapq.heappop(intervals)
-            middle = (low + high) / 2
-            best = max(best, self._at(middle), key=_merit)
-            for half in ((low, middle), (middle, high)):
-                if self._later(*half).sum() > 1 and low < middle < high:
-                    heapq.heappush(intervals, (-self._bound(*half), *half))
-        return best
-
-    def _at(self, lean: float) -> Candidate:
-        if lean not in self._paper:
-            thresholds = thresholds_at(lean, self.held_out)
-            self._paper[lean] = Candidate(self.held_out.value(thresholds), thresholds)
-        return self._paper[lean]
-
-    def _bound(self, low: float, high: float) -> float:
-        """No lean in between is more accurate than this. Equally sure images move together: then nothing is certain."""
-        if self._some_are_equal:
-            return 1.0
-        either = self._at(low).value.accuracy + self._at(high).value.accuracy
-        changes = self._later(low, high) @ np.arange(self.held_out.exit_count, 0, -1)
-        return float(either + changes / self.held_out.size) / 2
-
-    def _later(self, low: float, high: float) -> NDArray[np.int64]:
-        """How many images more go on from each exit at the second of two leans."""
-        exits, size = self.held_out.exit_count, self.held_out.size
-        return targets(low, exits, size) - targets(high, exits, size)
+    def _judge(self, tried: Iterable[Floats]) -> list[Candidate]:
+        return [Candidate(self.held_out.value(thresholds), thresholds) for thresholds in tried]
 
 
 def _merit(candidate: Candidate) -> tuple[float, float]:
     return candidate.value.accuracy, -candidate.value.cost
 
 
+def _best(candidates: list[Candidate]) -> list[Candidate]:
+    """Those that no cheaper one equals, from the cheapest to the most accurate."""
+    best: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda candidate: (candidate.value.cost, -candidate.value.accuracy)):
+        if not best or candidate.value.accuracy > best[-1].value.accuracy:
+            best.append(candidate)
+    return best
+
+
+def _papers(held_out: Outcomes) -> list[Floats]:
+    """Thresholds of the paper's policy: all there are where images are few, otherwise for budgets evenly apart."""
+    if (held_out.exit_count - 1) * held_out.size <= ALL_PAPERS:
+        return [thresholds_for(leaving, held_out) for leaving in all_targets(held_out.exit_count, held_out.size)]
+    budgets = np.linspace(held_out.costs[0], held_out.costs[-1], PAPERS).tolist()
+    return [thresholds_at(lean_for(held_out.costs, budget), held_out) for budget in budgets]
+
+
 def _path(held_out: Outcomes) -> list[Floats]:
-    """Thresholds from the cheapest to the most accurate, by way of falling prices, and steps between neighbours.
+    """Thresholds from the cheapest to the most accurate, by way of falling prices.
 
     A new price is tried where the costs of two neighbours lie farthest apart.
     """
@@ -119,9 +103,7 @@ def _path(held_out: Outcomes) -> list[Floats]:
             break
         price = (low + high) / 2
         found[price] = _climb(searched, math.exp(price) / span)
-    path = [cheapest, *(found[price].thresholds for price in sorted(found, reverse=True))]
-    path.append(_climb(searched, 0.0).thresholds)
-    return path + [step for start, end in pairwise(path) for step in _between(searched, start, end)]
+    return [cheapest, *(climbed.thresholds for climbed in found.values()), _climb(searched, 0.0).thresholds]
 
 
 def _climb(held_out: Outcomes, price: float) -> Candidate:
@@ -145,7 +127,7 @@ def _sweep(held_out: Outcomes, thresholds: Floats, price: float) -> Floats:
     """From the last exit to the first: who goes on from an exit is then already settled for the exits after it."""
     swept = thresholds.copy()
     reaches = _reaches(held_out, thresholds)
-    worth = held_out.correct - price * held_out.costs[:, None]  # (exits, N): of leaving there
+    worth = held_out.chances - price * held_out.costs[:, None]  # (exits, N): of leaving there
     ahead = worth[-1]  # (N): of going on
     for exit in range(held_out.exit_count - 2, -1, -1):
         if reaches[exit].any():
@@ -171,20 +153,19 @@ def _best_cut(held_out: Outcomes, exit: int, gain: Floats) -> float:
     return float(sure[last]) if total[last] > 0 else np.inf
 
 
-def _between(held_out: Outcomes, start: Floats, end: Floats) -> list[Floats]:
-    """Steps from one set of thresholds to the next, counted in images: budgets between the two are met as well."""
-    if np.array_equal(start, end):
-        return []
+def _between(held_out: Outcomes, known: list[Candidate]) -> list[Floats]:
+    """Steps from each of the known thresholds to the next, counted in images: budgets between the two are met too."""
     rising = np.sort(held_out.confidence, axis=1)  # (exits, N)
+    sure = np.hstack([rising, np.full((len(rising), 1), np.inf)])
     ranks = [
-        np.array([np.searchsorted(row, t) for row, t in zip(rising, thresholds, strict=True)])
-        for thresholds in (start, end)
+        np.array([np.searchsorted(row, threshold) for row, threshold in zip(rising, thresholds, strict=True)])
+        for _, thresholds in known
     ]
-    padded = np.hstack([rising, np.full((len(rising), 1), np.inf)])
     steps = []
-    for part in np.linspace(0, 1, STEPS_BETWEEN + 1)[1:-1]:
-        rank = np.rint(ranks[0] + part * (ranks[1] - ranks[0])).astype(int)
-        step = padded[np.arange(len(rank)), rank]
-        step[-1] = -np.inf
-        steps.append(step)
+    for start, end in pairwise(ranks):
+        for part in np.linspace(0, 1, STEPS_BETWEEN + 1)[1:-1].tolist():
+            rank = np.rint(start + part * (end - start)).astype(int)
+            step = sure[np.arange(len(rank)), rank]
+            step[-1] = -np.inf
+            steps.append(step)
     return steps

@@ -5,6 +5,7 @@ thresholds keep the budget in expectation. A hard budget is never exceeded, what
 held on average while the images change.
 """
 
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -41,14 +42,14 @@ class FixedThresholds:
     at_a_time: int | None = None
 
     def __init__(self, policy: Policy) -> None:
+        policy.check_fitted()
         self.thresholds = policy.thresholds_
 
     def arrive(self, count: int) -> None:
         pass
 
     def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:  # noqa: ARG002
-        leaves: _Mask = confidence >= self.thresholds[exit]
-        return leaves
+        return ~(confidence < self.thresholds[exit])  # so does what is not a number: nothing is to be gained
 
 
 class HardBudget:
@@ -60,20 +61,37 @@ class HardBudget:
     - policy: whose thresholds and budget (for an image on average) are used
     - images: how many will come; without it, only what the images so far have brought may be spent
     - group: images in a group, which share a budget: the paper's M; by default all are one group
+    - clock: where the budget is time, what time it is, in seconds; running late comes out of what is left
     """
 
     at_a_time: int | None = None
 
-    def __init__(self, policy: Policy, *, images: int | None = None, group: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        images: int | None = None,
+        group: int | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        if clock is not None and group is not None:
+            raise ValueError("a hard budget of time is for all images together: give no group with it")
+        policy.check_fitted()
         self.thresholds, self.costs = policy.thresholds_, policy.costs_
         self.allowance = min(policy.budget_, float(self.costs[-1])) - float(self.costs[0])
         self.images = images if images is None else check_whole("images", images, at_least=0)
         self.group = group if group is None else check_whole("group", group)
+        self.clock = clock
         self._arrived = 0
+        self._started: float | None = None
+        self._planned = 0.0  # what everything so far should have taken
         self._purses: dict[int, float] = {}  # what a group may still spend past the first exit
 
     def arrive(self, count: int) -> None:
         first, self._arrived = self._arrived, self._arrived + count
+        self._planned += count * float(self.costs[0])
+        if self.clock is not None and self._started is None:
+            self._started = self.clock()
         if self.images is not None and self._arrived > self.images:
             raise ValueError(f"a hard budget was set for {self.images} images, and more have come")
         groups, counts = np.unique(self._group_of(np.arange(first, self._arrived)), return_counts=True)
@@ -84,19 +102,27 @@ class HardBudget:
                 self._purses[group] = self._size(group) * self.allowance
 
     def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:
-        leaves: _Mask = confidence >= self.thresholds[exit]
+        leaves: _Mask = ~(confidence < self.thresholds[exit])
         if exit == len(self.costs) - 1 or leaves.all():
             return leaves
         price = float(self.costs[exit + 1] - self.costs[exit])
+        late = self._late()
         groups = self._group_of(images)
         wanting = np.flatnonzero(~leaves)
         wanting = wanting[np.argsort(confidence[wanting], kind="stable")]
         for group in np.unique(groups[wanting]).tolist():
             members = wanting[groups[wanting] == group]
-            affordable = min(int(self._purses[group] // price), len(members))
+            affordable = min(max(int((self._purses[group] - late) // price), 0), len(members))
             self._purses[group] -= affordable * price
+            self._planned += affordable * price
             leaves[members[affordable:]] = True
         return leaves
+
+    def _late(self) -> float:
+        """Seconds behind the plan."""
+        if self.clock is None or self._started is None:
+            return 0.0
+        return max(self.clock() - self._started - self._planned, 0.0)
 
     def _group_of(self, images: _Images) -> NDArray[np.int64]:
         numbers = np.asarray(images, dtype=np.int64)
@@ -126,7 +152,7 @@ class SteadyBudget:
     HORIZON = 64  # images over which the account is to be balanced
     MEMORY = 256  # images over which expected and actual spending are compared
 
-    def __init__(self, family: PolicyFamily, budget: float, *, limit: float = 16.0) -> None:
+    def __init__(self, family: PolicyFamily, budget: float, *, limit: float = 12.0) -> None:
         check_number("limit", limit, low=1)
         self.costs = family.held_out.costs
         self.budget = min(family.policy(budget).budget_, float(self.costs[-1]))
@@ -169,7 +195,7 @@ class SteadyBudget:
 
 def _ladder(family: PolicyFamily, rungs: int) -> tuple[Floats, Floats]:
     """Thresholds (rungs, exits) of rising held-out cost (rungs). Where the family would not spend what it may, since
-    that gains nothing on the held-out images, the paper's thresholds do.
+    that gains nothing on the held-out images, the paper's thresholds do; with the last, everyone goes on.
     """
     held_out = family.held_out
     found: list[tuple[float, Floats]] = []
@@ -178,7 +204,7 @@ def _ladder(family: PolicyFamily, rungs: int) -> tuple[Floats, Floats]:
         budget = first + part**2 * (last - first)  # closer together where little is left past the first exit
         policy = family.policy(budget)
         thresholds = policy.thresholds_
-        if policy.cost_ < 0.98 * budget:
+        if policy.cost_ < 0.98 * budget or part == 1:
             thresholds = thresholds_at(lean_for(held_out.costs, budget), held_out)
         found.append((held_out.value(thresholds).cost, thresholds))
     found.sort(key=lambda rung: rung[0])

@@ -9,7 +9,7 @@ print(summary.held_out_accuracy)
 
 from msdnet.training.evaluation import evaluate
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
-from msdnet.training.run import resume, train
+from msdnet.training.run import TrainedRun, load_run, resume, train
 from msdnet.training.trainer import DivergenceError, Interrupted, Summary
 
 __all__ = [
@@ -17,8 +17,10 @@ __all__ = [
     "Interrupted",
     "Recipe",
     "Summary",
+    "TrainedRun",
     "evaluate",
     "load_recipe",
+    "load_run",
     "recipe_names",
     "resume",
     "train",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -16,17 +16,17 @@ from msdnet.checks import check_number, check_whole, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
-from msdnet.networks import create_network
+from msdnet.networks import MSDNet, create_network
 from msdnet.presets import network_config
-from msdnet.training.checkpoint import write_atomically
+from msdnet.training.checkpoint import load_tensors, write_atomically
 from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import first_on_machine_first, pick_device, processes, wait_for_all
 from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.step import GraphedStep, Step
-from msdnet.training.trainer import CHECKPOINT, SUMMARY, Summary, Trainer, check_same
+from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
 
-__all__ = ["make_step", "resume", "train"]
+__all__ = ["TrainedRun", "load_run", "make_step", "resume", "train"]
 
 RUN = "run.json"
 
@@ -99,6 +99,39 @@ def resume(
         if (folder / CHECKPOINT).exists():
             trainer.resume()
         return trainer.run(test)
+
+
+class TrainedRun(NamedTuple):
+    """What a run has brought."""
+
+    network: MSDNet
+    """In evaluation mode."""
+    data: ImageData | None
+    facts: Mapping[str, Any]
+    """All that defines the run."""
+
+
+def load_run(
+    out: str | Path,
+    *,
+    data: ImageData | None = None,
+    root: str | Path | None = None,
+    device: str | None = None,
+    open_data: bool = True,
+) -> TrainedRun:
+    """The network that a run has trained, and the data it was trained on; `data` and `root` as for `resume`."""
+    folder = Path(out)
+    facts = _read_run(folder)
+    if not (folder / MODEL).is_file():
+        raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
+    torch_device = pick_device(device)
+    weights, _ = load_tensors(folder / MODEL)
+    network = create_network(NetworkConfig.from_dict(facts["network"]))
+    network.load_state_dict(weights)
+    images = (data or _reopen(facts, root, None, None, torch_device)) if open_data else None
+    if images is not None:
+        check_same(f"{folder}: trained on other data", _json(_data_facts(images)), facts["images"])
+    return TrainedRun(network.to(torch_device).eval(), images, facts)
 
 
 def make_step(

@@ -30,7 +30,7 @@ from msdnet.training.step import Step
 
 __all__ = ["CHECKPOINT", "SUMMARY", "DivergenceError", "Interrupted", "Summary", "Trainer", "check_same"]
 
-CHECKPOINT, SUMMARY = "checkpoint.safetensors", "summary.json"
+CHECKPOINT, MODEL, SUMMARY = "checkpoint.safetensors", "model.safetensors", "summary.json"
 _SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
 # Losses stay on the device and are looked at every so many steps, since looking makes the device wait.
 _STEPS_BETWEEN_CHECKS = 100
@@ -315,7 +315,7 @@ class Trainer:
             images_per_second=self.recipe.epochs * self.steps * self.recipe.batch_size / seconds,
             peak_memory_bytes=torch.cuda.max_memory_reserved(self.step.device) if cuda else None,
         )
-        save_tensors(self.folder / "model.safetensors", network.state_dict(), self.facts)
+        save_tensors(self.folder / MODEL, network.state_dict(), self.facts)
         text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
         write_atomically(self.folder / SUMMARY, text.encode())
         return summary

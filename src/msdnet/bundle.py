@@ -1,0 +1,181 @@
+"""A bundle: a trained model on disk, as a folder that can be read without running anything from it.
+
+    manifest.json           what the model is, and the checksums of everything below
+    weights.safetensors     by the names of the network's parameters
+    stage_01.onnx, ...      a graph for each stage, which takes its weights from the file above
+    held_out.safetensors    how sure each exit was of each held-out image, and whether it was right
+
+Pure Python: knows names, facts and checksums; what is in the other files, it does not look at.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msdnet.checks import check_whole, from_mapping, numbers, whole_numbers
+from msdnet.config import NetworkConfig
+
+__all__ = ["FORMAT", "HELD_OUT", "MANIFEST", "WEIGHTS", "Bundle", "HeldOut", "ImageSpec", "Manifest", "stage_file"]
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+WEIGHTS = "weights.safetensors"
+HELD_OUT = "held_out.safetensors"
+
+
+def stage_file(exit: int) -> str:
+    """The file of the stage that ends at an exit, counted from 0."""
+    return f"stage_{exit + 1:02}.onnx"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSpec:
+    """What the network takes, and how an image is brought there."""
+
+    side: int
+    """Height and width."""
+    resize: int
+    """The shorter side of an image is resized to this; then the centre is cropped."""
+    mean: tuple[float, ...]
+    """Of the channels, for pixels between 0 and 1."""
+    std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_whole("side", self.side)
+        check_whole("resize", self.resize, at_least=self.side)
+        object.__setattr__(self, "mean", numbers("mean", self.mean, low=0))
+        object.__setattr__(self, "std", numbers("std", self.std, low=1e-9))
+        if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
+            raise ValueError(f"mean and std must be of 1 or 3 channels each, got {len(self.mean)} and {len(self.std)}")
+
+    @property
+    def channels(self) -> int:
+        return len(self.mean)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of an image's pixels: height, width, channels."""
+        return self.side, self.side, self.channels
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """How well the exits did on the held-out images."""
+
+    images: int
+    accuracy: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_whole("images", self.images)
+        object.__setattr__(self, "accuracy", numbers("accuracy", self.accuracy, low=0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """All there is to know of a model but its weights."""
+
+    format: int = FORMAT
+    name: str
+    network: NetworkConfig
+    classes: tuple[str, ...]
+    images: ImageSpec
+    costs: tuple[int, ...]
+    """Multiply-adds to reach each exit, stage by stage."""
+    whole_costs: tuple[int, ...]
+    """The same if all layers up to an exit are computed, as published costs are counted."""
+    temperatures: tuple[float, ...]
+    """By which the logits of each exit are divided before they become probabilities."""
+    held_out: HeldOut | None = None
+    """Nothing where no held-out images were at hand: then no budget can be kept."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Data, recipe, seed, versions: where the model is from."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each file."""
+
+    def __post_init__(self) -> None:
+        check_whole("format", self.format)
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"name must be a text, got {self.name!r}")
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if len(self.classes) != self.network.classes or not all(isinstance(name, str) for name in self.classes):
+            raise ValueError(f"classes must be {self.network.classes} names, got {len(self.classes)}")
+        if self.images.channels != self.network.input_channels:
+            raise ValueError(f"images have {self.images.channels} channels, the network {self.network.input_channels}")
+        for costs in ("costs", "whole_costs"):
+            object.__setattr__(self, costs, whole_numbers(costs, getattr(self, costs)))
+            self._check_for_each_exit(costs, getattr(self, costs))
+            if list(getattr(self, costs)) != sorted(set(getattr(self, costs))):
+                raise ValueError(f"{costs} must rise from exit to exit, got {getattr(self, costs)}")
+        object.__setattr__(self, "temperatures", numbers("temperatures", self.temperatures, low=1e-6))
+        self._check_for_each_exit("temperatures", self.temperatures)
+        if self.held_out is not None:
+            self._check_for_each_exit("held_out: accuracy", self.held_out.accuracy)
+        missing = [name for name in self.file_names if name not in self.files]
+        if self.files and missing:
+            raise ValueError(f"files must have a checksum of {missing[0]}")
+
+    @property
+    def exit_count(self) -> int:
+        return len(self.network.exit_layers)
+
+    @property
+    def file_names(self) -> list[str]:
+        """Everything that belongs to the bundle beside the manifest."""
+        stages = [stage_file(exit) for exit in range(self.exit_count)]
+        return [WEIGHTS, *stages, *([] if self.held_out is None else [HELD_OUT])]
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "network": json.loads(self.network.to_json())}, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> "Manifest":
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"manifest: not JSON ({error})") from error
+        version = values.get("format") if isinstance(values, dict) else None
+        if isinstance(version, int) and version > FORMAT:
+            raise ValueError(f"manifest: format {version} is newer than this version of msdnet reads ({FORMAT})")
+        return from_mapping(cls, values, "manifest")
+
+    def _check_for_each_exit(self, name: str, values: tuple[float, ...]) -> None:
+        if len(values) != self.exit_count:
+            raise ValueError(f"{name} must have a number for each of {self.exit_count} exits, got {len(values)}")
+
+
+class Bundle:
+    """The files of a bundle, each compared with its checksum when it is read."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            raise FileNotFoundError(f"{self.folder}: no bundle is there (it would have a {MANIFEST})")
+        try:
+            self.manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def check(self, name: str) -> Path:
+        """The path of one of its files, which is as it was written."""
+        self.read(name)
+        return self.folder / name
+
+    def read(self, name: str) -> bytes:
+        """The bytes of one of its files, which are those that were written."""
+        path = self.folder / name
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: missing from the bundle")
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != self.manifest.files.get(name):
+            raise ValueError(f"{path}: damaged or altered (its checksum is not the manifest's); get the bundle again")
+        return content
+
+    @property
+    def fingerprint(self) -> str:
+        """Differs between any two models."""
+        sums = json.dumps(dict(sorted(self.manifest.files.items())))
+        return hashlib.sha256(sums.encode()).hexdigest()[:16]

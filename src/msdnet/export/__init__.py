@@ -1,0 +1,11 @@
+"""From a trained network to a bundle: graphs, weights, held-out confidences and a manifest, checked as a whole.
+
+from msdnet.export import export_run
+
+export_run("runs/first", out="bundles/first")
+"""
+
+from msdnet.export.export import ExportError, export_network, export_run
+from msdnet.export.graphs import StoredWeights, stage_graphs, whole_graph
+
+__all__ = ["ExportError", "StoredWeights", "export_network", "export_run", "stage_graphs", "whole_graph"]

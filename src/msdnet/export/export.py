@@ -1,0 +1,199 @@
+"""Writing a bundle. It appears in its place when it is whole and ONNX Runtime agrees with PyTorch at every exit."""
+
+import copy
+import hashlib
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from msdnet.bundle import HELD_OUT, MANIFEST, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
+from msdnet.data import UNREADABLE, Batch, ImageData
+from msdnet.export.graphs import StoredWeights, stage_graphs
+from msdnet.networks import MSDNet
+from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
+from msdnet.runtime import OnnxEngine
+from msdnet.training import load_run
+from msdnet.version import VERSION
+
+__all__ = ["ExportError", "export_network", "export_run"]
+
+TOLERANCE = 1e-4  # of an exit's largest absolute logit
+CHECKED_IMAGES = 8
+
+
+class ExportError(ArithmeticError):
+    """The exported graphs do not compute what the network computes."""
+
+
+def export_run(
+    run: str | Path,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    data: ImageData | None = None,
+    root: str | Path | None = None,
+    held_out: bool = True,
+    half: bool = False,
+    calibrate: bool = False,
+    device: str | None = None,
+) -> Bundle:
+    """Make a bundle of the network that a run has trained.
+
+    - data: the run's, if it was started with data of its own; root: where they are now, if they have moved
+    - held_out: whether to look at the held-out images, without which the bundle can keep no budget
+    - half: store the weights in half precision
+    - calibrate: fit a temperature for each exit on the held-out images, so that its confidences mean what they say
+    """
+    trained = load_run(run, data=data, root=root, device=device, open_data=held_out)
+    facts = trained.facts
+    side = facts["images"]["shape"][1]
+    images = ImageSpec(side=side, resize=_resize(facts["data"], side), **facts["images"]["normalisation"])
+    return export_network(
+        trained.network,
+        out,
+        name=name or Path(out).name,
+        classes=facts["images"]["classes"],
+        images=images,
+        held_out=None if trained.data is None else trained.data.batches("held_out", 250),
+        half=half,
+        calibrate=calibrate,
+        provenance={key: value for key, value in facts.items() if key not in ("network", "images")}
+        | {"held_out_sha256": facts["images"]["held_out_sha256"]},
+    )
+
+
+def _resize(data: Mapping[str, Any], side: int) -> int:
+    """To what the shorter side of an image is resized before its centre is cropped."""
+    if data.get("dataset") != "folder":
+        return side
+    return int(data["resize"] or round(side * 8 / 7))
+
+
+def export_network(
+    network: MSDNet,
+    out: str | Path,
+    *,
+    name: str,
+    classes: Sequence[str],
+    images: ImageSpec,
+    held_out: Iterable[Batch] | None = None,
+    half: bool = False,
+    calibrate: bool = False,
+    provenance: Mapping[str, Any] | None = None,
+) -> Bundle:
+    """Make a bundle of a network; see `export_run`."""
+    folder = Path(out)
+    if folder.exists():
+        raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
+    if calibrate and held_out is None:
+        raise ValueError("temperatures are fitted on held-out images, and there are none")
+    network = _as_stored(network, half)
+    judged = None if held_out is None else _judge(network, held_out, calibrate)
+    manifest = Manifest(
+        name=name,
+        network=network.config,
+        classes=tuple(classes),
+        images=images,
+        costs=network.costs(images.side),
+        whole_costs=network.costs(images.side, lazy=False),
+        temperatures=(1.0,) * network.exit_count if judged is None else judged.temperatures,
+        held_out=None if judged is None else judged.facts,
+        provenance={"exported_by": f"msdnet {VERSION}, torch {torch.__version__}", **(provenance or {})},
+    )
+    scratch = folder.with_name(f".{folder.name}.partial")
+    try:
+        tensors = None if judged is None else judged.tensors
+        bundle = _write(scratch, manifest, _contents(network, images.side, tensors, half))
+        _check(network, bundle)
+        scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return Bundle(folder)
+
+
+def _as_stored(network: MSDNet, half: bool) -> MSDNet:
+    """A copy with the weights that the bundle will hold."""
+    stored = copy.deepcopy(network).eval().float()
+    if half:
+        stored = stored.half().float()
+        if not all(bool(tensor.isfinite().all()) for tensor in stored.state_dict().values()):
+            raise ExportError("some weights are too large for half precision; export in full precision")
+    return stored
+
+
+class _Judged:
+    """What the held-out images show of a network."""
+
+    def __init__(self, logits: NDArray[np.float32], labels: NDArray[np.int64], calibrate: bool) -> None:
+        exits = logits.shape[1]
+        self.temperatures = fit_temperatures(logits, labels) if calibrate else (1.0,) * exits
+        correct = logits.argmax(axis=2) == labels[:, None]
+        self.facts = HeldOut(images=len(labels), accuracy=tuple(correct.mean(axis=0).tolist()))
+        soft = [soften(logits[:, exit], self.temperatures[exit]) for exit in range(exits)]
+        self.tensors: dict[str, NDArray[Any]] = {
+            measure: np.stack([confidence(probabilities, measure) for probabilities in soft], axis=1)
+            for measure in MEASURES
+        }
+        self.tensors["correct"] = correct.astype(np.uint8)
+
+
+@torch.inference_mode()
+def _judge(network: MSDNet, held_out: Iterable[Batch], calibrate: bool) -> _Judged:
+    logits, labels = [], []
+    device = next(network.parameters()).device
+    for images, truth in held_out:
+        readable = truth != UNREADABLE
+        answers: Tensor = torch.stack(network(images[readable].to(device)), dim=1)
+        logits.append(answers.float().cpu().numpy())
+        labels.append(truth[readable].cpu().numpy())
+    if not labels:
+        raise ValueError("held_out has no images")
+    return _Judged(np.concatenate(logits), np.concatenate(labels), calibrate)
+
+
+def _contents(network: MSDNet, side: int, held_out: Mapping[str, NDArray[Any]] | None, half: bool) -> dict[str, bytes]:
+    """The bytes of every file but the manifest."""
+    weights = {
+        name: tensor.cpu().numpy().astype(np.float16 if half else np.float32)
+        for name, tensor in network.state_dict().items()
+        if tensor.is_floating_point()
+    }
+    contents = {WEIGHTS: safetensors.numpy.save(weights)}
+    for exit, graph in enumerate(stage_graphs(network, side, StoredWeights(WEIGHTS, contents[WEIGHTS]))):
+        contents[stage_file(exit)] = graph.SerializeToString()
+    if held_out is not None:
+        contents[HELD_OUT] = safetensors.numpy.save({name: np.ascontiguousarray(v) for name, v in held_out.items()})
+    return contents
+
+
+def _write(folder: Path, manifest: Manifest, contents: Mapping[str, bytes]) -> Bundle:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    (folder / MANIFEST).write_text(replace(manifest, files=sums).to_json(), encoding="utf-8")
+    return Bundle(folder)
+
+
+@torch.inference_mode()
+def _check(network: MSDNet, bundle: Bundle) -> None:
+    """ONNX Runtime, stage by stage, against PyTorch, whole."""
+    engine, spec = OnnxEngine(bundle), bundle.manifest.images
+    pixels = np.random.default_rng(0).integers(0, 256, (CHECKED_IMAGES, *spec.shape), dtype=np.uint8)
+    state = engine.begin(pixels)
+    images = torch.from_numpy(state.maps["images"]).to(next(network.parameters()).device)
+    for exit, expected in enumerate(network(images)):
+        logits, state = engine.logits(state)
+        reference = expected.cpu().numpy()
+        error = float(np.abs(logits - reference).max() / max(float(np.abs(reference).max()), 1e-12))
+        if not error <= TOLERANCE:
+            raise ExportError(f"exit {exit + 1}: ONNX Runtime and PyTorch differ by {error:.1e} of the largest logit")

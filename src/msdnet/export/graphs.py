@@ -1,0 +1,281 @@
+"""Any staged network as ONNX graphs: one for each stage, or one for all of them.
+
+The network is traced once, stage after stage; the trace is cut after each exit's answer. Weights are not in the
+graphs: these point to where each lies in a safetensors file beside them, as ONNX provides for large models.
+"""
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import onnx
+import torch
+from onnx import TensorProto, helper
+from torch import Tensor, fx, nn
+
+from msdnet.cost import on_meta
+from msdnet.networks import StagedNetwork
+
+__all__ = ["LOGITS", "StoredWeights", "stage_graphs", "whole_graph"]
+
+OPSET, IR_VERSION = 17, 8  # old enough for every onnxruntime of the last years, and all that is needed
+LOGITS = "logits"
+HALF = ".half"
+
+Pair: TypeAlias = int | tuple[int, ...] | str
+
+
+def stage_graphs(network: StagedNetwork, side: int, weights: "StoredWeights") -> list[onnx.ModelProto]:
+    """A graph for each stage, for images of some height and width, as many as come.
+
+    It takes maps that stages before it made (the first: the images) and gives the logits and the maps that stages
+    after it need, under the same names everywhere.
+    """
+    trace = _Trace(network, side, weights)
+    made_in = {node: stage for stage, nodes in enumerate(trace.stages) for node in nodes}
+    needed_later = {
+        source for node, stage in made_in.items() for source in node.all_input_nodes if made_in.get(source, -1) < stage
+    }
+    graphs = []
+    for stage, nodes in enumerate(trace.stages):
+        inputs = _ordered(
+            source for node in nodes for source in node.all_input_nodes if made_in.get(source, -1) < stage
+        )
+        outputs = [node for node in nodes if node in needed_later]
+        graphs.append(trace.write(nodes, inputs, {LOGITS: trace.logits[stage]}, outputs))
+    return graphs
+
+
+def whole_graph(network: StagedNetwork, side: int, weights: "StoredWeights") -> onnx.ModelProto:
+    """All stages in one graph, which gives the logits of every exit."""
+    trace = _Trace(network, side, weights)
+    answers = {f"{LOGITS}_{exit + 1}": node for exit, node in enumerate(trace.logits)}
+    return trace.write([node for stage in trace.stages for node in stage], [trace.images], answers, [])
+
+
+class StoredWeights:
+    """Where each weight lies in a safetensors file; it begins with the length of a header, which says so."""
+
+    def __init__(self, file_name: str, content: bytes) -> None:
+        self.file_name = file_name
+        start = 8 + int.from_bytes(content[:8], "little")
+        self._entries: dict[str, Any] = json.loads(content[8:start])
+        self._start = start
+
+    def initializer(self, name: str) -> onnx.TensorProto:
+        """The weight as it is stored."""
+        entry = self._entries[name]
+        first, end = entry["data_offsets"]
+        kind, stored = (TensorProto.FLOAT16, name + HALF) if self._is_half(name) else (TensorProto.FLOAT, name)
+        proto = onnx.TensorProto(name=stored, data_type=kind, dims=entry["shape"])
+        proto.data_location = TensorProto.EXTERNAL
+        place = {"location": self.file_name, "offset": str(self._start + first), "length": str(end - first)}
+        for key, value in place.items():
+            proto.external_data.add(key=key, value=value)
+        return proto
+
+    def casts(self, names: Sequence[str]) -> list[onnx.NodeProto]:
+        """Half precision is for the disk: weights become full precision when a graph is loaded."""
+        return [
+            helper.make_node("Cast", [name + HALF], [name], name=name, to=TensorProto.FLOAT)
+            for name in names
+            if self._is_half(name)
+        ]
+
+    def _is_half(self, name: str) -> bool:
+        return bool(self._entries[name]["dtype"] == "F16")
+
+
+class _AllStages(nn.Module):
+    def __init__(self, network: StagedNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> list[Tensor]:
+        state = self.network.start(images, lazy=True)
+        answers = []
+        for _ in range(self.network.exit_count):
+            logits, state = self.network.advance(state)
+            answers.append(logits)
+        return answers
+
+
+class _Tracer(fx.Tracer):
+    """Goes into everything but the modules that have an ONNX counterpart."""
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
+        return isinstance(m, tuple(_MODULES))
+
+
+class _Shapes(fx.Interpreter):
+    """Runs a trace and notes the shape of everything in it."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.shapes: dict[fx.Node, tuple[int, ...]] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        result = super().run_node(n)
+        if isinstance(result, Tensor):
+            self.shapes[n] = tuple(result.shape)
+        return result
+
+
+class _Trace:
+    """What a network computes, stage by stage."""
+
+    def __init__(self, network: StagedNetwork, side: int, weights: "StoredWeights") -> None:
+        self.weights = weights
+        root = _AllStages(on_meta(network))
+        graph = _Tracer().trace(root)
+        measure = _Shapes(fx.GraphModule(root, graph))
+        measure.run(torch.empty(1, network.input_channels, side, side, device="meta"))
+        self.shapes = measure.shapes
+        self.modules = dict(root.named_modules())
+        self.images = next(node for node in graph.nodes if node.op == "placeholder")
+        output = next(node for node in graph.nodes if node.op == "output")
+        self.logits: Sequence[fx.Node] = output.args[0]
+        self.stages: list[list[fx.Node]] = [[]]
+        for node in graph.nodes:
+            if node.op not in ("placeholder", "output"):
+                self.stages[-1].append(node)
+            if node in self.logits[:-1]:
+                self.stages.append([])
+
+    def write(
+        self, nodes: Sequence[fx.Node], inputs: Sequence[fx.Node], answers: dict[str, fx.Node], maps: Sequence[fx.Node]
+    ) -> onnx.ModelProto:
+        """A graph of some nodes. Answers get names of their own; everything else keeps the name it has in the trace."""
+        names = {node: name for name, node in answers.items()}
+        writer = _Writer(names, [], [])
+        for node in nodes:
+            writer.add(node, self.modules)
+        graph = helper.make_graph(
+            [*self.weights.casts(writer.weights), *writer.nodes],
+            "stage",
+            [_value(writer.name(node), self.shapes[node]) for node in inputs],
+            [_value(writer.name(node), self.shapes[node]) for node in (*answers.values(), *maps)],
+            [self.weights.initializer(name) for name in writer.weights],
+        )
+        made = helper.make_opsetid("", OPSET)
+        return helper.make_model(graph, opset_imports=[made], ir_version=IR_VERSION, producer_name="msdnet")
+
+
+@dataclass
+class _Writer:
+    names: dict[fx.Node, str]
+    weights: list[str]
+    nodes: list[onnx.NodeProto]
+
+    def name(self, node: fx.Node) -> str:
+        return self.names.get(node, node.name)
+
+    def add(self, node: fx.Node, modules: dict[str, nn.Module]) -> None:
+        inputs = [self.name(source) for source in node.all_input_nodes]
+        if node.op == "call_module":
+            module = modules[str(node.target)]
+            operation, weights, attributes = _module(module)
+            path = str(node.target).removeprefix("network.")
+            named = [f"{path}.{name}" for name in weights if getattr(module, name) is not None]
+            self.weights += named
+            inputs += named
+        elif node.op == "call_function" and node.target in _FUNCTIONS:
+            operation, attributes = _FUNCTIONS[node.target](node)
+        else:
+            raise NotImplementedError(f"{node.format_node()}: no ONNX counterpart is known")
+        self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
+
+
+_Described: TypeAlias = tuple[str, tuple[str, ...], dict[str, Any]]
+"""An ONNX operation, the names of the module's tensors that it takes, and its attributes."""
+
+
+def _conv(module: nn.Conv2d) -> _Described:
+    assert not isinstance(module.padding, str)
+    attributes = {
+        "kernel_shape": list(module.kernel_size),
+        "strides": list(module.stride),
+        "pads": list(module.padding) * 2,
+        "dilations": list(module.dilation),
+        "group": module.groups,
+    }
+    return "Conv", ("weight", "bias"), attributes
+
+
+def _norm(module: nn.BatchNorm2d) -> _Described:
+    return "BatchNormalization", ("weight", "bias", "running_mean", "running_var"), {"epsilon": module.eps}
+
+
+def _max_pool(module: nn.MaxPool2d) -> _Described:
+    return "MaxPool", (), {**_window(module), "dilations": list(_pair(module.dilation))}
+
+
+def _average_pool(module: nn.AvgPool2d) -> _Described:
+    return "AveragePool", (), {**_window(module), "count_include_pad": int(module.count_include_pad)}
+
+
+def _window(module: nn.MaxPool2d | nn.AvgPool2d) -> dict[str, Any]:
+    return {
+        "kernel_shape": list(_pair(module.kernel_size)),
+        "strides": list(_pair(module.stride)),
+        "pads": list(_pair(module.padding)) * 2,
+        "ceil_mode": int(module.ceil_mode),
+    }
+
+
+def _global_pool(module: nn.AdaptiveAvgPool2d) -> _Described:
+    if module.output_size not in (1, (1, 1)):
+        raise NotImplementedError(f"{module}: only pooling to one value has an ONNX counterpart")
+    return "GlobalAveragePool", (), {}
+
+
+def _flatten(module: nn.Flatten) -> _Described:
+    if (module.start_dim, module.end_dim) != (1, -1):
+        raise NotImplementedError(f"{module}: only all dimensions after the first can be flattened")
+    return "Flatten", (), {"axis": 1}
+
+
+def _linear(module: nn.Linear) -> _Described:  # noqa: ARG001
+    return "Gemm", ("weight", "bias"), {"transB": 1}
+
+
+_MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
+    nn.Conv2d: _conv,
+    nn.BatchNorm2d: _norm,
+    nn.ReLU: lambda _: ("Relu", (), {}),
+    nn.MaxPool2d: _max_pool,
+    nn.AvgPool2d: _average_pool,
+    nn.AdaptiveAvgPool2d: _global_pool,
+    nn.Flatten: _flatten,
+    nn.Linear: _linear,
+    nn.Identity: lambda _: ("Identity", (), {}),
+    nn.Dropout: lambda _: ("Identity", (), {}),
+}
+
+
+def _module(module: nn.Module) -> _Described:
+    return next(describe for kind, describe in _MODULES.items() if isinstance(module, kind))(module)
+
+
+_FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
+    torch.cat: lambda node: ("Concat", {"axis": node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)}),
+    torch.add: lambda _: ("Add", {}),
+    operator.add: lambda _: ("Add", {}),
+    torch.relu: lambda _: ("Relu", {}),
+    nn.functional.relu: lambda _: ("Relu", {}),
+}
+
+
+def _pair(value: Pair) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
+
+
+def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    """A tensor of as many rows as come."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", *shape[1:]])
+
+
+def _ordered(nodes: Iterable[fx.Node]) -> list[fx.Node]:
+    return list(dict.fromkeys(nodes))

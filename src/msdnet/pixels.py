@@ -1,0 +1,70 @@
+"""From files and pictures to the pixels that a network takes: one way for training, testing and classifying.
+
+Knows Pillow and arrays; nothing of networks.
+"""
+
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeAlias
+
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+__all__ = ["FORMATS", "Box", "centre", "cropped", "opened", "reason"]
+
+# A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
+
+Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
+    """An image file. One of more pixels than Pillow finds safe is not read; odd metadata and palettes are no matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(path, formats=FORMATS) as image:
+            yield image
+
+
+def centre(size: tuple[int, int], resize: int, side: int) -> Box:
+    """What is left of an image whose shorter side is resized, then the centre cropped, in its own pixels."""
+    spans = []
+    for length in size:
+        resized = resize * length // min(size)
+        start = round((resized - side) / 2)
+        spans.append((start * length / resized, (start + side) * length / resized))
+    (left, right), (top, bottom) = spans
+    return left, top, right, bottom
+
+
+def cropped(image: Image.Image, box: Box, side: int) -> Image.Image:
+    """The box, resized to a square, in RGB, upright. Decodes no more pixels than that takes."""
+    (width, height), (left, top, right, bottom) = image.size, box
+    # A JPEG is decoded to a half, a quarter or an eighth if twice the pixels that are wanted are left.
+    enough = (math.ceil(2 * side * width / (right - left)), math.ceil(2 * side * height / (bottom - top)))
+    drafted = image.draft(None, enough)  # a mode, and the box that is now the whole image
+    scale = drafted[1][2] / width if drafted else 1.0
+    crop = _rgb(image).resize(
+        (side, side), Image.Resampling.BILINEAR, (left * scale, top * scale, right * scale, bottom * scale)
+    )
+    # The camera's orientation: a centre is a centre either way, and a random crop as likely.
+    with suppress(Exception):  # broken metadata say nothing of the pixels
+        ImageOps.exif_transpose(crop, in_place=True)
+    return crop
+
+
+def reason(error: Exception) -> str:
+    """Why an image could not be read."""
+    if isinstance(error, UnidentifiedImageError):
+        return "not an image"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
+        image = image.point(lambda level: level * (1 / 256)).convert("L")
+    return image if image.mode == "RGB" else image.convert("RGB")

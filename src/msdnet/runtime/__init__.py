@@ -1,0 +1,25 @@
+"""Running a bundle inside a budget, without torch: the stage contract, ONNX Runtime, batches, anytime answers."""
+
+from msdnet.runtime.anytime import Running, Step
+from msdnet.runtime.batching import Answers, answers
+from msdnet.runtime.engine import Engine, Room, State
+from msdnet.runtime.model import Model
+from msdnet.runtime.onnx_engine import OnnxEngine
+from msdnet.runtime.profile import Profile, StageTimes, profile
+from msdnet.runtime.result import Result
+
+__all__ = [
+    "Answers",
+    "Engine",
+    "Model",
+    "OnnxEngine",
+    "Profile",
+    "Result",
+    "Room",
+    "Running",
+    "StageTimes",
+    "State",
+    "Step",
+    "answers",
+    "profile",
+]

@@ -1,0 +1,112 @@
+"""One image, answered better and better until time is up: step by step, by a deadline, or until interrupted."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msdnet.policy import Measure, confidence
+from msdnet.runtime.engine import Engine, Probabilities
+from msdnet.runtime.images import ImageLike, pixels_of
+
+__all__ = ["Running", "Step", "steps"]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The answer of one exit."""
+
+    exit: int
+    """From 1, as people count."""
+    label: int
+    name: str
+    """Of the class."""
+    confidence: float
+    cost: int
+    """Multiply-adds so far."""
+    seconds: float
+    """Since the start."""
+    probabilities: Probabilities
+    """Of the classes."""
+
+
+def steps(
+    engine: Engine,
+    image: ImageLike,
+    classes: Sequence[str],
+    measure: Measure,
+    deadline: float | None = None,
+    stage_times: Sequence[float] = (),
+) -> Iterator[Step]:
+    """Exit after exit. With a deadline, in seconds from now, a stage after the first starts only if it fits."""
+    start = time.perf_counter()
+    state = engine.begin(pixels_of(image, engine.images)[None])
+    for exit, cost in enumerate(engine.costs):
+        if deadline is not None and exit and time.perf_counter() - start + stage_times[exit] > deadline:
+            return
+        rows, state = engine.advance(state)
+        probabilities = rows[0]
+        label = int(probabilities.argmax())
+        sure = float(confidence(probabilities, measure))
+        yield Step(exit + 1, label, classes[label], sure, cost, time.perf_counter() - start, probabilities)
+
+
+class Running:
+    """An image being classified in the background.
+
+    `latest()` gives the newest answer at any moment, `stop()` ends it after the stage it is in; as a context manager
+    it stops at the end.
+    """
+
+    def __init__(self, answers: Iterator[Step]) -> None:
+        self._answers = answers
+        self._latest: Step | None = None
+        self._error: BaseException | None = None
+        self._first = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="msdnet-anytime", daemon=True)
+        self._thread.start()
+
+    def latest(self) -> Step | None:
+        """The newest answer; none before the first exit has answered. Never waits."""
+        if self._error is not None:
+            raise self._error
+        return self._latest
+
+    def wait(self, timeout: float | None = None) -> Step:
+        """The newest answer, once there is one."""
+        if not self._first.wait(timeout):
+            raise TimeoutError(f"no exit has answered within {timeout:g} s")
+        latest = self.latest()
+        assert latest is not None
+        return latest
+
+    def stop(self) -> Step | None:
+        """End it after the stage it is in; the last answer."""
+        self._stop.set()
+        self._thread.join()
+        return self.latest()
+
+    @property
+    def done(self) -> bool:
+        """Whether no better answer will come."""
+        return not self._thread.is_alive()
+
+    def __enter__(self) -> "Running":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for step in self._answers:
+                self._latest = step
+                self._first.set()
+                if self._stop.is_set():
+                    break
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._first.set()

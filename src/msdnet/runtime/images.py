@@ -1,0 +1,130 @@
+"""Images as people have them (arrays, pictures, files, or any iterable of these) to batches of pixels."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from msdnet.bundle import ImageSpec
+from msdnet.pixels import centre, cropped, opened, reason
+
+__all__ = ["ImageLike", "Images", "batches", "count_of", "pixels_of"]
+
+ImageLike: TypeAlias = NDArray[Any] | Image.Image | str | os.PathLike[str]
+"""One image: bytes (H, W, C), a picture, or the path of a file."""
+Images: TypeAlias = ImageLike | Iterable[ImageLike]
+"""One, an array (N, H, W, C) of them, or any iterable of images and such arrays."""
+Pixels: TypeAlias = NDArray[Any]
+
+
+def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
+    """One image as the network takes it: (height, width, channels)."""
+    if isinstance(image, np.ndarray):
+        if image.ndim == 2:
+            image = image[..., None]
+        if image.ndim != 3:
+            raise ValueError(f"an image must have the shape (height, width, channels), got {image.shape}")
+        pixels: Pixels = _of_array(image[None], spec)[0]
+        return pixels
+    if isinstance(image, Image.Image):
+        return _of_picture(image, spec)
+    if isinstance(image, str | os.PathLike):
+        return _of_file(image, spec)
+    raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}")
+
+
+def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
+    """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time."""
+    waiting: list[Pixels] = []
+    rows = 0
+    for piece in _pieces(images, spec):
+        start = 0
+        while start < len(piece):
+            part = piece[start : start + size - rows]
+            waiting.append(part)
+            start, rows = start + len(part), rows + len(part)
+            if rows == size:
+                yield _joined(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def count_of(images: Images) -> int | None:
+    """How many images there are, if that can be told beforehand."""
+    if isinstance(images, np.ndarray):
+        return len(images) if images.ndim == 4 else 1
+    if isinstance(images, Image.Image | str | os.PathLike):
+        return 1
+    if isinstance(images, list | tuple):
+        return sum(len(image) if isinstance(image, np.ndarray) and image.ndim == 4 else 1 for image in images)
+    return None
+
+
+def _pieces(images: Images, spec: ImageSpec) -> Iterator[Pixels]:
+    """One or more images at a time: (N, height, width, channels)."""
+    if isinstance(images, np.ndarray | Image.Image | str | os.PathLike):
+        images = [images]
+    if not isinstance(images, Iterable) or isinstance(images, bytes | dict):
+        raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
+    for number, image in enumerate(images):
+        try:
+            if isinstance(image, np.ndarray) and image.ndim == 4:
+                yield _of_array(image, spec)
+            else:
+                yield pixels_of(image, spec)[None]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"image {number}: {error}" if number else str(error)) from error
+
+
+def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
+    """(N, H, W, C): bytes of the network's own size, taken as they are, or of another, which are resized like pictures;
+    or numbers from 0 to 1 of the network's own size.
+    """
+    height, width, channels = images.shape[1:]
+    if channels != spec.channels:
+        hint = "; put the channels last" if images.shape[1] == spec.channels else ""
+        raise ValueError(f"images must have {spec.channels} channels, as (N, H, W, C), got {images.shape}{hint}")
+    if np.issubdtype(images.dtype, np.floating):
+        return _of_numbers(images, spec)
+    if images.dtype != np.uint8:
+        raise TypeError(f"pixels must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
+    if (height, width) == (spec.side, spec.side) or not len(images):
+        return images if len(images) else np.empty((0, *spec.shape), dtype=np.uint8)
+    pictures = (Image.fromarray(image if channels == 3 else image[..., 0]) for image in images)
+    return np.stack([_of_picture(picture, spec) for picture in pictures])
+
+
+def _of_numbers(images: NDArray[np.floating], spec: ImageSpec) -> Pixels:
+    if not np.isfinite(images).all():
+        raise ValueError("pixels must be finite, got NaN or infinity")
+    if images.size and not 0 <= images.min() <= images.max() <= 1:
+        raise ValueError(f"floating-point pixels must be from 0 to 1, got {images.min():g} to {images.max():g}")
+    if images.shape[1:] != spec.shape:
+        raise ValueError(f"floating-point images must have the network's size {spec.shape}, got {images.shape[1:]}")
+    return images.astype(np.float32, copy=False)
+
+
+def _of_picture(picture: Image.Image, spec: ImageSpec) -> Pixels:
+    crop = cropped(picture, centre(picture.size, spec.resize, spec.side), spec.side)
+    pixels = np.asarray(crop if spec.channels == 3 else crop.convert("L"))
+    return pixels.reshape(spec.shape)
+
+
+def _of_file(path: str | os.PathLike[str], spec: ImageSpec) -> Pixels:
+    try:
+        with opened(path) as picture:
+            return _of_picture(picture, spec)
+    except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
+        raise ValueError(f"{os.fspath(path)}: cannot be read ({reason(error)})") from error
+
+
+def _joined(parts: list[Pixels]) -> Pixels:
+    if len(parts) == 1:
+        return parts[0]
+    if len({part.dtype for part in parts}) > 1:  # bytes among numbers: all become numbers
+        parts = [part if part.dtype != np.uint8 else part / np.float32(255) for part in parts]
+    return np.concatenate(parts)

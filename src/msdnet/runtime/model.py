@@ -1,0 +1,229 @@
+"""A model to classify with: what people hold in their hands."""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from msdnet.bundle import HELD_OUT, Bundle
+from msdnet.checks import check_number, check_whole
+from msdnet.policy import FixedThresholds, HardBudget, Measure, Method, Policy, PolicyFamily, SpendingRule, SteadyBudget
+from msdnet.runtime.anytime import Running, Step, steps
+from msdnet.runtime.batching import Answers, answers
+from msdnet.runtime.engine import Engine
+from msdnet.runtime.images import ImageLike, Images, batches, count_of
+from msdnet.runtime.profile import Profile, StageTimes, profile
+from msdnet.runtime.result import Collected, One, Result
+from msdnet.runtime.tensors import read_tensors
+
+__all__ = ["Model"]
+
+
+class Model:
+    """A bundle on an engine.
+
+    - classify: many images within a budget; stream: images that keep coming
+    - anytime, answer, start: one image, better and better until time is up
+    - policy, profile: what a budget brings, and what a stage takes on this machine
+    """
+
+    def __init__(self, bundle: Bundle, engine: Engine) -> None:
+        self.bundle = bundle
+        self.manifest = bundle.manifest
+        self.engine = engine
+        self._held_out = None if bundle.manifest.held_out is None else read_tensors(bundle, HELD_OUT)
+        self._families: dict[tuple[Any, ...], PolicyFamily] = {}
+        self._profile = Profile(())
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.manifest.classes
+
+    @property
+    def costs(self) -> tuple[int, ...]:
+        """Multiply-adds to reach each exit."""
+        return self.engine.costs
+
+    # Many images within a budget
+
+    def classify(
+        self,
+        images: Images,
+        *,
+        budget: float | None = None,
+        seconds: float | None = None,
+        policy: Policy | None = None,
+        hard: bool = False,
+        group: int | None = None,
+        steady: bool = False,
+        batch: int | None = None,
+        probabilities: bool = False,
+    ) -> Result:
+        """Classify images, spending no more on each than it takes.
+
+        - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory
+        - budget: average multiply-adds an image; seconds: average time an image, by this machine's profile; policy:
+          one that was fitted before. With none of them, every image goes to the last exit
+        - hard: the total is never exceeded, whatever the images; group: in each so many images (the paper's M)
+        - steady: the average is held while the images drift from what the model was fitted to
+        - batch: images that are computed together; by default what suits the engine
+        - probabilities: keep those of all classes, not only the likeliest
+        """
+        start = time.perf_counter()
+        rows = self.engine.best_batch if batch is None else check_whole("batch", batch)
+        chosen = self._choose(budget, seconds, policy, rows)
+        rule = self._rule(chosen, count_of(images), hard=hard, group=group, steady=steady, timed=seconds is not None)
+        collected = Collected(self.costs, self.classes, keep_probabilities=probabilities)
+        for answered in self._answers(images, chosen, rule, rows):
+            collected.add(answered)
+        return collected.result(time.perf_counter() - start)
+
+    def stream(
+        self,
+        images: Images,
+        *,
+        budget: float | None = None,
+        seconds: float | None = None,
+        policy: Policy | None = None,
+        batch: int = 1,
+    ) -> Iterator[One]:
+        """Answer images as they come, in their order, and hold the average budget while they drift. May go on for ever.
+
+        - batch: images that are awaited and computed together
+        """
+        rows = check_whole("batch", batch)
+        chosen = self._choose(budget, seconds, policy, rows)
+        rule = self._rule(chosen, None, steady=True)
+        for pixels in batches(images, self.engine.images, min(rows, rule.at_a_time or rows)):
+            collected = Collected(self.costs, self.classes, keep_probabilities=False)
+            for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
+                collected.add(answered)
+            yield from collected.result(0.0)
+
+    def _answers(self, images: Images, policy: Policy, rule: SpendingRule, rows: int) -> Iterator[Answers]:
+        rows = min(rows, rule.at_a_time or rows)
+        return answers(self.engine, batches(images, self.engine.images, rows), rule, measure=policy.measure, batch=rows)
+
+    def _choose(self, budget: float | None, seconds: float | None, policy: Policy | None, rows: int) -> Policy:
+        """The policy that was given, or that keeps a budget, or that sends everyone to the last exit."""
+        if sum(given is not None for given in (budget, seconds, policy)) > 1:
+            raise ValueError("give one of budget, seconds and policy, not several")
+        if policy is not None:
+            policy.check_for(self.costs, self.bundle.fingerprint)
+            return policy
+        if seconds is not None:
+            return self.policy(seconds=seconds, batch=rows)
+        return self.policy(budget) if budget is not None else self._to_the_last_exit()
+
+    def _rule(
+        self,
+        policy: Policy,
+        count: int | None,
+        *,
+        hard: bool = False,
+        group: int | None = None,
+        steady: bool = False,
+        timed: bool = False,
+    ) -> SpendingRule:
+        if hard and steady:
+            raise ValueError("a budget is hard or steady, not both: a hard one holds whatever the images")
+        if group is not None and not hard:
+            raise ValueError("group belongs to hard budgets: which images share one")
+        if hard:
+            return HardBudget(policy, images=count, group=group, clock=time.perf_counter if timed else None)
+        if steady:
+            return SteadyBudget(self._family(policy.method, policy.measure, policy.costs_.tolist()), policy.budget_)
+        return FixedThresholds(policy)
+
+    # Budgets
+
+    def policy(
+        self,
+        budget: float | None = None,
+        *,
+        seconds: float | None = None,
+        method: Method = "accuracy",
+        measure: Measure = "largest",
+        batch: int | None = None,
+    ) -> Policy:
+        """The policy for a budget of multiply-adds an image, or of seconds an image in batches of some size."""
+        if (budget is None) == (seconds is None):
+            raise ValueError("give a budget in multiply-adds or in seconds, one of the two")
+        if seconds is None:
+            assert budget is not None
+            return self._family(method, measure, self.costs).policy(budget)
+        costs = self._times(batch or self.engine.best_batch).costs
+        if check_number("seconds", seconds, low=0, above=True) < costs[0]:
+            raise ValueError(
+                f"seconds must be at least {costs[0]:.3g}, what the first exit takes here, got {seconds:g}"
+            )
+        return self._family(method, measure, costs).policy(seconds)
+
+    def profile(self, batch_sizes: Sequence[int] | None = None, *, seconds: float = 1.0) -> Profile:
+        """Measure the stages on this machine; budgets in time and deadlines then go by it.
+
+        - batch_sizes: by default one image, and the batch that suits the engine
+        - seconds: how long to measure each size
+        """
+        self._profile = profile(self.engine, batch_sizes or (1, self.engine.best_batch), seconds=seconds)
+        return self._profile
+
+    def _times(self, rows: int) -> StageTimes:
+        """Of a batch of so many rows; measured now if they were not."""
+        if rows not in (times.rows for times in self._profile.batches):
+            measured = profile(self.engine, [rows])
+            self._profile = Profile((*self._profile.batches, *measured.batches))
+        return self._profile.at(rows)
+
+    def _family(self, method: Method, measure: Measure, costs: Sequence[float]) -> PolicyFamily:
+        key = (method, measure, tuple(costs))
+        if key not in self._families:
+            if self._held_out is None:
+                raise ValueError(
+                    f"{self.manifest.name} has no held-out confidences, from which a budget's thresholds come; "
+                    "export it again with held-out images, or give a policy"
+                )
+            confidences, correct = self._held_out[measure], self._held_out["correct"]
+            self._families[key] = PolicyFamily(
+                confidences, correct, costs, method=method, measure=measure, model=self.bundle.fingerprint
+            )
+        return self._families[key]
+
+    def _to_the_last_exit(self) -> Policy:
+        policy = Policy()
+        exits = len(self.costs)
+        policy.thresholds_ = np.array([*[np.inf] * (exits - 1), -np.inf])
+        policy.costs_, policy.budget_ = np.array(self.costs, dtype=float), float(self.costs[-1])
+        policy.model_ = None
+        return policy
+
+    # One image, until time is up
+
+    def anytime(
+        self, image: ImageLike, *, deadline_ms: float | None = None, measure: Measure = "largest"
+    ) -> Iterator[Step]:
+        """The answers of the exits, each as soon as it is there.
+
+        - deadline_ms: the next stage starts only if, by this machine's profile, it ends in time; the first always does
+        """
+        if deadline_ms is None:
+            return steps(self.engine, image, self.classes, measure)
+        deadline = check_number("deadline_ms", deadline_ms, low=0) / 1e3
+        return steps(self.engine, image, self.classes, measure, deadline, self._times(1).careful)
+
+    def answer(self, image: ImageLike, *, deadline_ms: float, measure: Measure = "largest") -> Step:
+        """The best answer that a deadline allows; there always is one."""
+        *_, last = self.anytime(image, deadline_ms=deadline_ms, measure=measure)
+        return last
+
+    def start(self, image: ImageLike, *, measure: Measure = "largest") -> Running:
+        """Classify in the background: the newest answer can be had at any moment."""
+        return Running(steps(self.engine, image, self.classes, measure))
+
+    def __repr__(self) -> str:
+        side, exits = self.manifest.images.side, len(self.costs)
+        return (
+            f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, {exits} exits "
+            f"of {self.costs[0] / 1e6:,.1f} to {self.costs[-1] / 1e6:,.1f} M multiply-adds, on {self.engine!r}>"
+        )

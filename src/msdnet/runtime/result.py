@@ -1,0 +1,124 @@
+"""What became of a set of images."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msdnet.runtime.batching import Answers
+
+__all__ = ["Collected", "One", "Result"]
+
+
+class One(NamedTuple):
+    """What became of one image."""
+
+    label: int
+    name: str
+    """Of the class."""
+    confidence: float
+    exit: int
+    """From 1, as people count."""
+    cost: float
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Arrays in the order of the images, and what they took in all."""
+
+    labels: NDArray[np.integer]
+    confidences: NDArray[np.floating]
+    exits: NDArray[np.integer]
+    """Where each image left, from 1, as people count."""
+    seconds: float
+    """From the first image to the last answer."""
+    exit_costs: tuple[int, ...]
+    """Multiply-adds to reach each exit."""
+    classes: tuple[str, ...]
+    probabilities: NDArray[np.floating] | None = None
+    """(N, classes), if they were asked for."""
+
+    @property
+    def costs(self) -> NDArray[np.int64]:
+        """Multiply-adds of each image."""
+        costs: NDArray[np.int64] = np.array(self.exit_costs, dtype=np.int64)[self.exits - 1]
+        return costs
+
+    @property
+    def cost(self) -> float:
+        """Multiply-adds of an image on average."""
+        return float(self.costs.mean()) if len(self) else 0.0
+
+    @property
+    def names(self) -> list[str]:
+        """The classes' names."""
+        return [self.classes[label] for label in self.labels]
+
+    @property
+    def exit_counts(self) -> tuple[int, ...]:
+        """How many images left at each exit."""
+        return tuple(np.bincount(self.exits, minlength=len(self.exit_costs) + 1)[1:].tolist())
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[One]:
+        for label, sure, exit in zip(self.labels.tolist(), self.confidences.tolist(), self.exits.tolist(), strict=True):
+            yield One(label, self.classes[label], sure, exit, self.exit_costs[exit - 1])
+
+    def __repr__(self) -> str:
+        share = self.cost / self.exit_costs[-1]
+        return (
+            f"<msdnet.Result: {len(self)} images in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M multiply-adds "
+            f"an image ({share:.0%} of the full network); left at exits 1 to {len(self.exit_costs)}: "
+            f"{' '.join(map(str, self.exit_counts))}>"
+        )
+
+
+class Collected:
+    """Answers, put in the order of the images as they come: a few bytes for each."""
+
+    def __init__(self, costs: Sequence[int], classes: tuple[str, ...], *, keep_probabilities: bool) -> None:
+        self._costs, self._classes = tuple(costs), classes
+        self._labels, self._confidences, self._exits = _Column(np.int32), _Column(np.float32), _Column(np.int16)
+        self._probabilities = _Column(np.float32, len(classes)) if keep_probabilities else None
+
+    def add(self, answers: Answers) -> None:
+        self._labels.put(answers.images, answers.probabilities.argmax(axis=1))
+        self._confidences.put(answers.images, answers.confidences)
+        self._exits.put(answers.images, answers.exit + 1)
+        if self._probabilities is not None:
+            self._probabilities.put(answers.images, answers.probabilities)
+
+    def result(self, seconds: float) -> Result:
+        return Result(
+            self._labels.values,
+            self._confidences.values,
+            self._exits.values,
+            seconds,
+            self._costs,
+            self._classes,
+            None if self._probabilities is None else self._probabilities.values,
+        )
+
+
+class _Column:
+    """An array that grows with the largest number put in."""
+
+    def __init__(self, dtype: type[np.generic], *shape: int) -> None:
+        self._size = 0
+        self._space = np.empty((1024, *shape), dtype)
+
+    @property
+    def values(self) -> NDArray[Any]:
+        return self._space[: self._size].copy()
+
+    def put(self, numbers: NDArray[np.int64], values: object) -> None:
+        self._size = max(self._size, int(numbers.max()) + 1)
+        if self._size > len(self._space):
+            larger = np.empty((max(self._size, 2 * len(self._space)), *self._space.shape[1:]), self._space.dtype)
+            larger[: len(self._space)] = self._space
+            self._space = larger
+        self._space[numbers] = values

@@ -1,0 +1,148 @@
+"""The stages of a bundle on PyTorch: on the CPU, or on a GPU where batches come in a few sizes with captured graphs.
+
+A GPU runs a stage of many small kernels faster than Python can launch them one by one, so each stage is captured once
+for each of a few batch sizes and then replayed whole. A batch is run in the next larger size: shrinking batches
+capture nothing anew.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from msdnet.bundle import WEIGHTS, Bundle
+from msdnet.checks import check_choice
+from msdnet.networks import MSDNet, StagedNetwork, create_network
+from msdnet.networks import State as NetworkState
+from msdnet.runtime.engine import Array, Engine, Rows, State
+from msdnet.runtime.tensors import read_tensors
+
+__all__ = ["Precision", "TorchEngine", "network_of"]
+
+Precision = Literal["float32", "tf32", "bfloat16"]
+Maps: TypeAlias = Mapping[Hashable, Tensor]
+
+# 1, 2, 3, 4, 6, 8, 12, 16, ...: at most a third of a batch is run for nothing.
+BUCKETS = sorted({*(2**k for k in range(13)), *(3 * 2**k for k in range(11))})
+
+
+class TorchEngine(Engine):
+    """Runs on the device that torch has.
+
+    - device: cpu, cuda, cuda:1, ...; by default a GPU if there is one
+    - precision: of the arithmetic on a GPU; the weights are in full precision
+    """
+
+    def __init__(self, bundle: Bundle, *, device: str | None = None, precision: Precision = "float32") -> None:
+        manifest = bundle.manifest
+        super().__init__(manifest.costs, manifest.images, manifest.temperatures)
+        check_choice("precision", precision, get_args(Precision))
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.precision = precision
+        self.best_batch = 32 if self.device.type == "cpu" else 1024
+        self.network: StagedNetwork = network_of(bundle).to(self.device)
+        if self.device.type == "cuda":
+            self.network = self.network.to(memory_format=torch.channels_last)
+        scale = 1 / torch.tensor(manifest.images.std, device=self.device)
+        shift = -torch.tensor(manifest.images.mean, device=self.device) * scale
+        self._scale, self._shift = scale.view(1, -1, 1, 1), shift.view(1, -1, 1, 1)
+        self._graphs: dict[tuple[int, int], _Graph] = {}
+        self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+
+    def __repr__(self) -> str:
+        return f"TorchEngine(device={str(self.device)!r}, precision={self.precision!r})"
+
+    @torch.inference_mode()
+    def begin(self, images: NDArray[Any]) -> State:
+        # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W): nothing is moved on the way
+        pixels = torch.from_numpy(np.ascontiguousarray(images)).to(self.device).permute(0, 3, 1, 2)
+        scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
+        normalised = torch.addcmul(self._shift, pixels.float(), scale)
+        state = self.network.begin(normalised if self.device.type == "cuda" else normalised.contiguous())
+        return State(0, len(images), state.maps)
+
+    @torch.inference_mode()
+    def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
+        bucket = next((size for size in BUCKETS if size >= state.rows), None)
+        if self._pool is None or bucket is None or not state.rows:
+            logits, maps = self._advance(state.exits_done, state.maps)
+        else:
+            logits, maps = self._replay(state, bucket)
+        return logits.float().cpu().numpy(), State(state.exits_done + 1, state.rows, maps)
+
+    def empty(self, like: Array, rows: int) -> Array:
+        """In the layout of the map."""
+        layout = torch.contiguous_format if self.device.type == "cpu" else torch.channels_last
+        return torch.empty((rows, *like.shape[1:]), dtype=like.dtype, device=like.device, memory_format=layout)
+
+    @torch.inference_mode()
+    def copy_rows(self, source: Array, rows: Rows, target: Array) -> None:
+        chosen = torch.from_numpy(rows.astype(np.int64, copy=False)).to(self.device)
+        target.copy_(source.index_select(0, chosen))
+
+    def _advance(self, exits_done: int, maps: Maps) -> tuple[Tensor, Maps]:
+        with self._arithmetic():
+            logits, after = self.network.advance(NetworkState(exits_done, maps))
+        return logits, after.maps
+
+    def _replay(self, state: State, bucket: int) -> tuple[Tensor, Maps]:
+        key = (state.exits_done, bucket)
+        if key not in self._graphs:
+            self._graphs[key] = self._capture(state, bucket)
+        graph = self._graphs[key]
+        for name, space in graph.inputs.items():
+            space[: state.rows].copy_(state.maps[name])
+        graph.cuda.replay()
+        # A state is its owner's: the graph's own memory is written again when the stage runs next.
+        return graph.logits[: state.rows], {name: made[: state.rows].clone() for name, made in graph.maps.items()}
+
+    def _capture(self, state: State, bucket: int) -> "_Graph":
+        inputs = {name: self.empty(given, bucket).zero_() for name, given in state.maps.items()}
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # kernels are chosen in a first run, which must not be captured
+            self._advance(state.exits_done, inputs)
+        torch.cuda.current_stream().wait_stream(aside)
+        cuda = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(cuda, pool=self._pool):
+            logits, maps = self._advance(state.exits_done, inputs)
+        return _Graph(cuda, inputs, logits, maps)
+
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        on_gpu = self.device.type == "cuda"
+        exact = self.precision == "float32"
+        with (
+            torch.backends.cudnn.flags(allow_tf32=not exact, benchmark=on_gpu, benchmark_limit=3),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"),
+        ):
+            yield
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """A stage captured for one size of batch, and the memory that it reads and writes."""
+
+    cuda: torch.cuda.CUDAGraph
+    inputs: Maps
+    logits: Tensor
+    maps: Maps
+
+
+def network_of(bundle: Bundle) -> MSDNet:
+    """The bundle's network, in evaluation mode."""
+    network = create_network(bundle.manifest.network).eval()
+    weights = {name: torch.from_numpy(value) for name, value in read_tensors(bundle, WEIGHTS).items()}
+    counters = {name for name in network.state_dict() if name.endswith("num_batches_tracked")}
+    wrong = network.state_dict().keys() - counters ^ weights.keys()
+    if wrong:
+        raise ValueError(
+            f"{bundle.folder / WEIGHTS}: not the network's weights ({sorted(wrong)[0]} is missing or extra)"
+        )
+    network.load_state_dict(weights, strict=False)
+    return network

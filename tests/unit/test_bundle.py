@@ -1,0 +1,104 @@
+"""A bundle is read as it was written, or not at all."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import msdnet
+from msdnet.bundle import HELD_OUT, MANIFEST, WEIGHTS, Bundle, ImageSpec, Manifest
+from tests.helpers import tiny_bundle
+
+
+@pytest.fixture
+def copied(tiny: Bundle, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny.folder, tmp_path / "copy"))
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    values = json.loads((folder / MANIFEST).read_text())
+    change(values)
+    (folder / MANIFEST).write_text(json.dumps(values))
+
+
+def test_the_manifest_comes_back_as_it_was(tiny: Bundle) -> None:
+    assert Manifest.from_json(tiny.manifest.to_json()) == tiny.manifest
+    assert tiny.manifest.files.keys() == {WEIGHTS, HELD_OUT, "stage_01.onnx", "stage_02.onnx", "stage_03.onnx"}
+
+
+def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(tiny: Bundle) -> None:
+    assert {path.name for path in tiny.folder.iterdir()} == {*tiny.manifest.files, MANIFEST}
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, "stage_02.onnx"])
+def test_a_missing_file_is_named(copied: Path, name: str) -> None:
+    (copied / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"{name}: missing from the bundle"):
+        msdnet.load(copied)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, "stage_02.onnx"])
+def test_a_truncated_file_is_refused(copied: Path, name: str) -> None:
+    (copied / name).write_bytes((copied / name).read_bytes()[:-7])
+    with pytest.raises(ValueError, match=f"{name}: damaged or altered"):
+        msdnet.load(copied)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, "stage_02.onnx"])
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_a_single_flipped_bit_is_noticed(copied: Path, name: str, engine: Any) -> None:
+    content = bytearray((copied / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copied / name).write_bytes(content)
+    if engine == "torch" and name.endswith("onnx"):
+        pytest.skip("torch does not read the graphs")
+    with pytest.raises(ValueError, match="damaged or altered"):
+        msdnet.load(copied, engine=engine)
+
+
+def test_a_manifest_of_a_newer_version_says_so(copied: Path) -> None:
+    edit(copied, lambda values: values.update(format=99, new_field=1))
+    with pytest.raises(ValueError, match="format 99 is newer than this version of msdnet reads"):
+        msdnet.load(copied)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda v: v.pop("costs"), "must have the field 'costs'"),
+        (lambda v: v.update(costs=v["costs"][:-1]), "costs must have a number for each of 3 exits"),
+        (lambda v: v.update(costs=v["costs"][::-1]), "costs must rise"),
+        (lambda v: v.update(classes=["one"]), "classes must be 3 names, got 1"),
+        (lambda v: v["images"].update(std=[0.1, 0.0, 0.1]), "std must be"),
+        (lambda v: v["images"].update(mean=[0.1]), "1 or 3 channels"),
+        (lambda v: v["files"].pop(WEIGHTS), f"checksum of {WEIGHTS}"),
+        (lambda v: v.update(temperatures=[1, 0, 1]), "temperatures must be"),
+        (lambda v: v["network"].update(scales="two"), "scales must be a whole number"),
+        (lambda v: v.update(colour="red"), "no field 'colour'"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(copied: Path, change: Any, message: str) -> None:
+    edit(copied, change)
+    with pytest.raises((ValueError, TypeError), match=message):
+        Bundle(copied)
+
+
+def test_broken_json_and_an_empty_folder_are_told_apart(copied: Path, tmp_path: Path) -> None:
+    (copied / MANIFEST).write_text("{")
+    with pytest.raises(ValueError, match=r"manifest\.json: manifest: not JSON"):
+        Bundle(copied)
+    with pytest.raises(FileNotFoundError, match="no bundle is there"):
+        Bundle(tmp_path / "nowhere")
+
+
+def test_bundles_of_different_weights_have_different_fingerprints(tiny: Bundle, tmp_path: Path) -> None:
+    assert Bundle(tiny.folder).fingerprint == tiny.fingerprint
+    assert tiny_bundle(tmp_path / "other", seed=5).fingerprint != tiny.fingerprint
+
+
+def test_an_image_is_never_cropped_larger_than_it_is_resized() -> None:
+    with pytest.raises(ValueError, match="resize must be at least 32"):
+        ImageSpec(side=32, resize=30, mean=(0.5,), std=(0.5,))

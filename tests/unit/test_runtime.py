@@ -1,0 +1,406 @@
+"""Engines, batches and results: the same answers however images are put together, and only what is needed computed."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import msdnet
+from msdnet.bundle import Bundle, ImageSpec
+from msdnet.policy import FixedThresholds, Policy
+from msdnet.runtime import Engine, Model, State, answers
+from tests.helpers import tiny_bundle
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (50, 12, 12, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module", params=["onnx", "torch"])
+def model(request: pytest.FixtureRequest, tiny: Bundle) -> Model:
+    if request.param == "onnx":
+        return msdnet.load(tiny.folder, threads=1)
+    return msdnet.load(tiny.folder, engine="torch", device="cpu")
+
+
+def middle(model: Model) -> float:
+    """A budget at which some images leave at each exit."""
+    return float(np.mean(model.costs))
+
+
+def splitting(model: Model) -> Policy:
+    """A policy with which some of the images leave at each exit."""
+    sure = np.stack([probabilities.max(axis=1) for probabilities in run_all(model.engine, IMAGES)], axis=1)
+    policy = Policy("paper").fit(sure, np.ones_like(sure, dtype=bool), model.costs, middle(model))
+    for exit, row in enumerate(np.sort(sure.T)[:-1]):  # half-way to the next image: none is a close call
+        next_lower = row[row < policy.thresholds_[exit]].max()
+        policy.thresholds_[exit] = (policy.thresholds_[exit] + next_lower) / 2
+    return policy
+
+
+def run_all(engine: Engine, images: NDArray[Any]) -> list[NDArray[np.floating]]:
+    state = engine.begin(images)
+    outcomes = []
+    for _ in range(engine.exit_count):
+        probabilities, state = engine.advance(state)
+        outcomes.append(probabilities)
+    return outcomes
+
+
+def test_both_engines_agree_at_every_exit(tiny: Bundle) -> None:
+    engines = [msdnet.load(tiny.folder).engine, msdnet.load(tiny.folder, engine="torch", device="cpu").engine]
+    for one, other in zip(*(run_all(engine, IMAGES) for engine in engines), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+        np.testing.assert_allclose(one.sum(axis=1), 1, atol=1e-5)
+
+
+def test_bytes_and_numbers_are_the_same_pixels(model: Model) -> None:
+    for one, other in zip(run_all(model.engine, IMAGES), run_all(model.engine, np.float32(IMAGES / 255)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_keeping_rows_commutes_with_advancing(model: Model) -> None:
+    engine = model.engine
+    _, whole = engine.advance(engine.begin(IMAGES))
+    rows = np.array([7, 3, 3, 49])
+    after, _ = engine.advance(engine.keep(whole, rows))
+    expected, _ = engine.advance(whole)
+    np.testing.assert_allclose(after, expected[rows], atol=1e-5)
+    mask = np.zeros(len(IMAGES), dtype=bool)
+    mask[5:9] = True
+    masked, _ = engine.advance(engine.keep(whole, mask))
+    np.testing.assert_allclose(masked, expected[5:9], atol=1e-5)
+
+
+def test_wrong_rows_and_stages_that_are_not_there_are_refused(model: Model) -> None:
+    engine = model.engine
+    state = engine.begin(IMAGES[:4])
+    with pytest.raises(ValueError, match="a mask of 3"):
+        engine.keep(state, np.ones(3, dtype=bool))
+    with pytest.raises(TypeError, match="rows must be a mask"):
+        engine.keep(state, np.array([0.5]))
+    for _ in range(engine.exit_count):
+        _, state = engine.advance(state)
+    with pytest.raises(ValueError, match="all 3 exits have answered"):
+        engine.advance(state)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 16, 50, 64])
+def test_answers_do_not_depend_on_the_batch(model: Model, batch: int) -> None:
+    policy = splitting(model)
+    reference = model.classify(IMAGES, policy=policy, batch=13, probabilities=True)
+    result = model.classify(IMAGES, policy=policy, batch=batch, probabilities=True)
+    assert min(reference.exit_counts) > 5, "the test shows nothing if all leave together"
+    np.testing.assert_array_equal(result.exits, reference.exits)
+    assert result.probabilities is not None
+    assert reference.probabilities is not None
+    np.testing.assert_allclose(result.probabilities, reference.probabilities, atol=1e-5)
+
+
+def test_answers_do_not_depend_on_the_order(model: Model) -> None:
+    order = np.random.default_rng(1).permutation(len(IMAGES))
+    policy = splitting(model)
+    reference = model.classify(IMAGES, policy=policy, batch=8)
+    shuffled = model.classify(IMAGES[order], policy=policy, batch=8)
+    np.testing.assert_array_equal(shuffled.exits, reference.exits[order])
+    np.testing.assert_array_equal(shuffled.labels, reference.labels[order])
+    np.testing.assert_allclose(shuffled.confidences, reference.confidences[order], atol=1e-5)
+
+
+def test_a_generator_gives_what_an_array_gives(model: Model) -> None:
+    policy = splitting(model)
+    whole = model.classify(IMAGES, policy=policy)
+    streamed = model.classify((image for image in IMAGES), policy=policy, batch=6)
+    np.testing.assert_array_equal(streamed.labels, whole.labels)
+    np.testing.assert_array_equal(streamed.exits, whole.exits)
+
+
+def test_without_a_budget_every_image_goes_to_the_last_exit(model: Model) -> None:
+    result = model.classify(IMAGES, batch=16, probabilities=True)
+    assert (result.exits == 3).all()
+    assert result.cost == model.costs[-1]
+    assert result.probabilities is not None
+    np.testing.assert_allclose(result.probabilities, run_all(model.engine, IMAGES)[-1], atol=1e-5)
+
+
+def test_an_image_leaves_at_the_first_exit_that_is_sure_enough(model: Model) -> None:
+    """The engine against a simulation that computes everything."""
+    policy = model.policy(middle(model), method="paper", measure="margin")
+    every = np.stack([np.sort(p, axis=1)[:, -1] - np.sort(p, axis=1)[:, -2] for p in run_all(model.engine, IMAGES)], 1)
+    result = model.classify(IMAGES, policy=policy, batch=9)
+    np.testing.assert_array_equal(result.exits - 1, policy.exits(every))
+
+
+def test_no_images_are_answered_emptily(model: Model) -> None:
+    for nothing in ([], np.empty((0, 12, 12, 3), np.uint8), iter(())):
+        result = model.classify(nothing, budget=middle(model))
+        assert (len(result), result.cost, list(result)) == (0, 0.0, [])
+
+
+def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
+    result = model.classify(IMAGES, budget=middle(model))
+    first = next(iter(result))
+    assert first.name == result.names[0] == model.classes[result.labels[0]]
+    assert first.cost == model.costs[first.exit - 1]
+    assert sum(result.exit_counts) == len(result) == 50
+    assert result.cost == pytest.approx(np.mean([one.cost for one in result]))
+    assert "50 images" in repr(result)
+    assert "3 exits" in repr(model)
+
+
+# What is computed, and what is not
+
+
+class Counting(Engine):
+    """Notes the size of every batch that each stage is run on."""
+
+    def __init__(self, exits: int = 4) -> None:
+        super().__init__(range(1, exits + 1), ImageSpec(side=1, resize=1, mean=(0.5,), std=(1,)), (1.0,) * exits)
+        self.runs: list[list[int]] = [[] for _ in range(exits)]
+        self.best_batch = 8
+
+    def begin(self, images: NDArray[Any]) -> State:
+        return State(0, len(images), {"value": images.reshape(len(images), 1).astype(np.float64)})
+
+    def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
+        self.runs[state.exits_done].append(state.rows)
+        value = state.maps["value"]
+        assert len(value) == state.rows
+        sure = np.where(value <= state.exits_done, 9.0, 0.0)  # an image is as hard as its value
+        return np.float32(np.hstack([sure, np.zeros_like(sure)])), State(state.exits_done + 1, state.rows, state.maps)
+
+    def empty(self, like: Any, rows: int) -> Any:
+        return np.empty((rows, *like.shape[1:]), like.dtype)
+
+    def copy_rows(self, source: Any, rows: NDArray[np.integer], target: Any) -> None:
+        target[:] = source[rows]
+
+
+def sure_policy(exits: int) -> Policy:
+    policy = Policy()
+    policy.thresholds_ = np.array([0.9] * (exits - 1) + [-np.inf])
+    return policy
+
+
+def test_survivors_are_joined_into_full_batches() -> None:
+    engine = Counting()
+    hard = np.arange(400) % 4  # a quarter leaves at each exit
+    given = (hard[start : start + 8].reshape(-1, 1, 1, 1).astype(np.uint8) for start in range(0, 400, 8))
+    found = np.full(400, -1)
+    for answered in answers(engine, given, FixedThresholds(sure_policy(4)), measure="largest", batch=8):
+        assert (found[answered.images] == -1).all(), "answered once"
+        found[answered.images] = answered.exit
+    np.testing.assert_array_equal(found, hard)
+    for stage, rows in enumerate(engine.runs):
+        assert sum(rows) == 400 - 100 * stage, "who has left is not computed"
+        assert set(rows[:-1]) == {8}, "deep stages run on full batches"
+
+
+def test_rows_that_leave_are_answered_before_more_images_are_taken() -> None:
+    engine, taken = Counting(), [0]
+
+    def endless() -> Iterator[NDArray[np.uint8]]:
+        while True:
+            taken[0] += 1
+            yield np.zeros((4, 1, 1, 1), np.uint8)
+
+    first = next(answers(engine, endless(), FixedThresholds(sure_policy(4)), measure="largest", batch=4))
+    assert first.images.tolist() == [0, 1, 2, 3]
+    assert taken == [1]
+
+
+def test_a_room_holds_no_more_than_a_batch_waits() -> None:
+    """All images are hard and batches are odd: at no time do more than a batch wait for a stage."""
+    engine = Counting()
+    hardest = (np.full((7, 1, 1, 1), 3, np.uint8) for _ in range(30))
+    list(answers(engine, hardest, FixedThresholds(sure_policy(4)), measure="largest", batch=8))
+    assert engine.runs[0] == [7] * 30
+    assert engine.runs[1] == engine.runs[2] == engine.runs[3] == [8] * 26 + [2]
+
+
+# Budgets
+
+
+def test_a_budget_below_the_first_exit_says_what_is_possible(model: Model) -> None:
+    with pytest.raises(ValueError, match=f"budget must be at least {model.costs[0]:,}"):
+        model.classify(IMAGES, budget=model.costs[0] - 1)
+    with pytest.raises(ValueError, match="seconds must be at least .* what the first exit takes here"):
+        model.classify(IMAGES, seconds=1e-9)
+
+
+@pytest.mark.parametrize("group", [None, 16, 7])
+def test_a_hard_budget_is_kept_for_each_group(model: Model, group: int | None) -> None:
+    budget = 1.2 * model.costs[0]
+    result = model.classify(IMAGES, budget=budget, hard=True, group=group, batch=6)
+    assert len(result) == 50
+    size = group or 50
+    for start in range(0, 50, size):
+        costs = result.costs[start : start + size]
+        assert costs.sum() <= budget * len(costs)
+    soft = model.classify(IMAGES, budget=budget, batch=6)
+    assert soft.cost != result.cost or (soft.exits == result.exits).all()
+
+
+def test_a_hard_budget_holds_for_images_of_unknown_number(model: Model) -> None:
+    budget = 1.1 * model.costs[0]
+    result = model.classify((image for image in IMAGES), budget=budget, hard=True, batch=4)
+    assert (np.cumsum(result.costs)[-1]) <= budget * 50
+
+
+def test_seconds_are_a_budget_too(model: Model) -> None:
+    times = model.profile([8], seconds=0.05).at(8)
+    assert list(times.costs) == sorted(times.costs)
+    generous = model.classify(IMAGES, seconds=10 * times.costs[-1], batch=8)
+    assert len(generous) == 50
+    hard = model.classify(IMAGES, seconds=10 * times.costs[-1], batch=8, hard=True)
+    assert len(hard) == 50
+
+
+def test_a_stream_answers_in_order_and_keeps_up(model: Model) -> None:
+    expected = model.classify(IMAGES, budget=middle(model)).labels
+    endless = (IMAGES[number % 50] for number in iter(int, 1))  # for ever the first image
+    one = next(model.stream(endless, budget=middle(model)))
+    assert one.label in range(3)
+    answered = list(model.stream(IMAGES, budget=float(model.costs[-1]), batch=5))
+    assert len(answered) == 50
+    assert {one.exit for one in answered} <= {1, 2, 3}
+    assert len(expected) == 50
+
+
+def test_options_that_contradict_each_other_are_refused(model: Model) -> None:
+    budget = middle(model)
+    with pytest.raises(ValueError, match="one of budget, seconds and policy"):
+        model.classify(IMAGES, budget=budget, seconds=1)
+    with pytest.raises(ValueError, match="hard or steady"):
+        model.classify(IMAGES, budget=budget, hard=True, steady=True)
+    with pytest.raises(ValueError, match="group belongs to hard budgets"):
+        model.classify(IMAGES, budget=budget, group=8)
+    with pytest.raises(ValueError, match="batch must be at least 1"):
+        model.classify(IMAGES, batch=0)
+    with pytest.raises(ValueError, match="multiply-adds or in seconds"):
+        model.policy()
+
+
+def test_a_policy_of_another_network_is_refused(model: Model, tmp_path: Path) -> None:
+    other = msdnet.load(tiny_bundle(tmp_path / "other", seed=3).folder)
+    with pytest.raises(ValueError, match="fitted for another network"):
+        model.classify(IMAGES, policy=other.policy(middle(other)))
+
+
+def test_a_policy_survives_its_file(model: Model, tmp_path: Path) -> None:
+    policy = model.policy(middle(model))
+    policy.save(tmp_path / "policy.json")
+    loaded = Policy.load(tmp_path / "policy.json")
+    direct, again = (model.classify(IMAGES, policy=one) for one in (policy, loaded))
+    np.testing.assert_array_equal(direct.exits, again.exits)
+
+
+def test_a_bundle_without_held_out_images_keeps_no_budget(tmp_path: Path) -> None:
+    model = msdnet.load(tiny_bundle(tmp_path / "bare", held_out=False).folder)
+    assert len(model.classify(IMAGES)) == 50
+    with pytest.raises(ValueError, match="no held-out confidences"):
+        model.classify(IMAGES, budget=1e9)
+
+
+def test_bad_images_are_refused_as_a_whole(model: Model) -> None:
+    with pytest.raises(ValueError, match="image 2: pixels must be finite"):
+        model.classify([IMAGES[0], IMAGES[1], np.full((12, 12, 3), np.nan)])
+
+
+def test_engines_and_their_options_are_checked(tiny: Bundle) -> None:
+    with pytest.raises(ValueError, match="engine must be one of onnx, torch"):
+        msdnet.load(tiny.folder, engine="tensorflow")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="options of engine"):
+        msdnet.load(tiny.folder, device="cuda")
+    with pytest.raises(ValueError, match="option of engine"):
+        msdnet.load(tiny.folder, engine="torch", threads=2)
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        msdnet.load(tiny.folder, threads=0)
+    with pytest.raises(ValueError, match="precision must be one of"):
+        msdnet.load(tiny.folder, engine="torch", precision="int8")  # type: ignore[arg-type]
+
+
+# One image, until time is up
+
+
+def test_anytime_answers_exit_after_exit(model: Model) -> None:
+    steps = list(model.anytime(IMAGES[0]))
+    assert [step.exit for step in steps] == [1, 2, 3]
+    assert [step.cost for step in steps] == list(model.costs)
+    assert [step.seconds for step in steps] == sorted(step.seconds for step in steps)
+    for step, expected in zip(steps, run_all(model.engine, IMAGES[:1]), strict=True):
+        np.testing.assert_allclose(step.probabilities, expected[0], atol=1e-5)
+        assert step.name == model.classes[step.label]
+
+
+def test_a_step_is_computed_when_it_is_asked_for(model: Model) -> None:
+    """Nothing runs ahead: a caller who stops has paid for nothing more."""
+    engine, calls = model.engine, []
+    original = engine.logits
+
+    def counted(state: State) -> Any:
+        calls.append(state.exits_done)
+        return original(state)
+
+    engine.logits = counted  # type: ignore[method-assign]
+    try:
+        next(model.anytime(IMAGES[0]))
+    finally:
+        del engine.logits  # type: ignore[method-assign]
+    assert calls == [0]
+
+
+def test_a_deadline_always_gets_an_answer(model: Model) -> None:
+    assert model.answer(IMAGES[0], deadline_ms=0).exit == 1
+    assert model.answer(IMAGES[0], deadline_ms=60_000).exit == 3
+    with pytest.raises(ValueError, match="deadline_ms must be at least 0"):
+        model.answer(IMAGES[0], deadline_ms=-1)
+
+
+class Slow(Counting):
+    """Takes 20 ms a stage."""
+
+    def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
+        time.sleep(0.02)
+        return super().logits(state)
+
+
+def test_the_next_stage_starts_only_if_it_fits(tiny: Bundle) -> None:
+    slow = Model(tiny, Slow(exits=3))
+    slow.profile([1], seconds=0.01)
+    assert slow.answer(np.zeros((1, 1, 1), np.uint8), deadline_ms=55).exit == 2
+    start = time.perf_counter()
+    slow.answer(np.zeros((1, 1, 1), np.uint8), deadline_ms=30)
+    assert time.perf_counter() - start < 0.035
+
+
+def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None:
+    slow = Model(tiny, Slow(exits=3))
+    running = slow.start(np.zeros((1, 1, 1), np.uint8))
+    assert running.latest() is None
+    assert running.wait(timeout=5).exit == 1
+    last = running.stop()
+    assert last is not None
+    assert last.exit < 3
+    assert running.done
+    with slow.start(np.zeros((1, 1, 1), np.uint8)) as again:
+        while not again.done:
+            time.sleep(0.005)
+        latest = again.latest()
+    assert latest is not None
+    assert latest.exit == 3
+
+
+def test_an_error_in_the_background_is_raised_where_it_is_read(model: Model) -> None:
+    running = model.start(np.full((12, 12, 3), np.nan))
+    with pytest.raises(ValueError, match="NaN"):
+        running.wait(timeout=5)
+    with pytest.raises(ValueError, match="NaN"):
+        running.latest()
+
+
+def test_waiting_has_an_end(tiny: Bundle) -> None:
+    with Model(tiny, Slow(exits=3)).start(np.zeros((1, 1, 1), np.uint8)) as running, pytest.raises(TimeoutError):
+        running.wait(timeout=0.001)
