@@ -3,6 +3,7 @@
     manifest.json           what the model is, and the checksums of everything below
     weights.safetensors     by the names of the network's parameters
     stage_01.onnx, ...      a graph for each stage, which takes its weights from the file above
+    stages.onnx             the same behind one switch: to run them here
     held_out.safetensors    how sure each exit was of each held-out image, and whether it was right
 
 Pure Python: knows names, facts and checksums; what is in the other files, it does not look at.
@@ -18,11 +19,23 @@ from typing import Any
 from msdnet.checks import check_whole, from_mapping, numbers, whole_numbers
 from msdnet.config import NetworkConfig
 
-__all__ = ["FORMAT", "HELD_OUT", "MANIFEST", "WEIGHTS", "Bundle", "HeldOut", "ImageSpec", "Manifest", "stage_file"]
+__all__ = [
+    "FORMAT",
+    "HELD_OUT",
+    "MANIFEST",
+    "STAGES",
+    "WEIGHTS",
+    "Bundle",
+    "HeldOut",
+    "ImageSpec",
+    "Manifest",
+    "stage_file",
+]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
+STAGES = "stages.onnx"
 HELD_OUT = "held_out.safetensors"
 
 
@@ -125,7 +138,7 @@ class Manifest:
     def file_names(self) -> list[str]:
         """Everything that belongs to the bundle beside the manifest."""
         stages = [stage_file(exit) for exit in range(self.exit_count)]
-        return [WEIGHTS, *stages, *([] if self.held_out is None else [HELD_OUT])]
+        return [WEIGHTS, *stages, STAGES, *([] if self.held_out is None else [HELD_OUT])]
 
     def to_json(self) -> str:
         return json.dumps({**asdict(self), "network": json.loads(self.network.to_json())}, indent=2) + "\n"

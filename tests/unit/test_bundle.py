@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import msdnet
-from msdnet.bundle import HELD_OUT, MANIFEST, WEIGHTS, Bundle, ImageSpec, Manifest
+from msdnet.bundle import HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
 from tests.helpers import tiny_bundle
 
 
@@ -26,28 +26,28 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def test_the_manifest_comes_back_as_it_was(tiny: Bundle) -> None:
     assert Manifest.from_json(tiny.manifest.to_json()) == tiny.manifest
-    assert tiny.manifest.files.keys() == {WEIGHTS, HELD_OUT, "stage_01.onnx", "stage_02.onnx", "stage_03.onnx"}
+    assert tiny.manifest.files.keys() == {WEIGHTS, HELD_OUT, STAGES, "stage_01.onnx", "stage_02.onnx", "stage_03.onnx"}
 
 
 def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(tiny: Bundle) -> None:
     assert {path.name for path in tiny.folder.iterdir()} == {*tiny.manifest.files, MANIFEST}
 
 
-@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, "stage_02.onnx"])
+@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, STAGES])
 def test_a_missing_file_is_named(copied: Path, name: str) -> None:
     (copied / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"{name}: missing from the bundle"):
         msdnet.load(copied)
 
 
-@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, "stage_02.onnx"])
+@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, STAGES])
 def test_a_truncated_file_is_refused(copied: Path, name: str) -> None:
     (copied / name).write_bytes((copied / name).read_bytes()[:-7])
     with pytest.raises(ValueError, match=f"{name}: damaged or altered"):
         msdnet.load(copied)
 
 
-@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, "stage_02.onnx"])
+@pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, STAGES])
 @pytest.mark.parametrize("engine", ["onnx", "torch"])
 def test_a_single_flipped_bit_is_noticed(copied: Path, name: str, engine: Any) -> None:
     content = bytearray((copied / name).read_bytes())

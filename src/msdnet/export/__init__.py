@@ -6,6 +6,6 @@ export_run("runs/first", out="bundles/first")
 """
 
 from msdnet.export.export import ExportError, export_network, export_run
-from msdnet.export.graphs import StoredWeights, stage_graphs, whole_graph
+from msdnet.export.graphs import StoredWeights, stage_graphs, switched, whole_graph
 
-__all__ = ["ExportError", "StoredWeights", "export_network", "export_run", "stage_graphs", "whole_graph"]
+__all__ = ["ExportError", "StoredWeights", "export_network", "export_run", "stage_graphs", "switched", "whole_graph"]

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from msdnet.bundle import HELD_OUT, MANIFEST, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
+from msdnet.bundle import HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
 from msdnet.data import UNREADABLE, Batch, ImageData
-from msdnet.export.graphs import StoredWeights, stage_graphs
+from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import MSDNet
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
@@ -167,8 +167,9 @@ def _contents(network: MSDNet, side: int, held_out: Mapping[str, NDArray[Any]] |
         if tensor.is_floating_point()
     }
     contents = {WEIGHTS: safetensors.numpy.save(weights)}
-    for exit, graph in enumerate(stage_graphs(network, side, StoredWeights(WEIGHTS, contents[WEIGHTS]))):
-        contents[stage_file(exit)] = graph.SerializeToString()
+    stages = stage_graphs(network, side, StoredWeights(WEIGHTS, contents[WEIGHTS]))
+    contents |= {stage_file(exit): graph.SerializeToString() for exit, graph in enumerate(stages)}
+    contents[STAGES] = switched(stages).SerializeToString()
     if held_out is not None:
         contents[HELD_OUT] = safetensors.numpy.save({name: np.ascontiguousarray(v) for name, v in held_out.items()})
     return contents

@@ -1,4 +1,4 @@
-"""Any staged network as ONNX graphs: one for each stage, or one for all of them.
+"""Any staged network as ONNX graphs: one for each stage, these behind a switch, or one for all of them.
 
 The network is traced once, stage after stage; the trace is cut after each exit's answer. Weights are not in the
 graphs: these point to where each lies in a safetensors file beside them, as ONNX provides for large models.
@@ -18,10 +18,10 @@ from torch import Tensor, fx, nn
 from msdnet.cost import on_meta
 from msdnet.networks import StagedNetwork
 
-__all__ = ["LOGITS", "StoredWeights", "stage_graphs", "whole_graph"]
+__all__ = ["LOGITS", "StoredWeights", "stage_graphs", "switched", "whole_graph"]
 
 OPSET, IR_VERSION = 17, 8  # old enough for every onnxruntime of the last years, and all that is needed
-LOGITS = "logits"
+LOGITS, STAGE = "logits", "stage"
 HALF = ".half"
 
 Pair: TypeAlias = int | tuple[int, ...] | str
@@ -46,6 +46,55 @@ def stage_graphs(network: StagedNetwork, side: int, weights: "StoredWeights") ->
         outputs = [node for node in nodes if node in needed_later]
         graphs.append(trace.write(nodes, inputs, {LOGITS: trace.logits[stage]}, outputs))
     return graphs
+
+
+def switched(stages: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
+    """All stages in one graph that runs one of them: which, a number says. So they share one pool of threads.
+
+    Inputs and outputs go by their places; the names that each stage has for them are in the graph's metadata.
+    """
+    graphs = [stage.graph for stage in stages]
+    inputs, outputs = (max(len(getattr(graph, kind)) for graph in graphs) for kind in ("input", "output"))
+    top = _choice(graphs, 0, outputs)
+    top.input.append(helper.make_tensor_value_info(STAGE, TensorProto.INT64, []))
+    for place in range(inputs):
+        shape = [f"{dimension}_{place}" for dimension in ("rows", "channels", "height", "width")]
+        top.input.append(helper.make_tensor_value_info(f"in_{place}", TensorProto.FLOAT, shape))
+    model = _model(top)
+    names = [[[value.name for value in values] for values in (graph.input, graph.output)] for graph in graphs]
+    helper.set_model_props(model, {"stages": json.dumps(names)})
+    return model
+
+
+def _choice(graphs: Sequence[onnx.GraphProto], stage: int, outputs: int) -> onnx.GraphProto:
+    """A stage if the number says so, else one of those after it."""
+    branch = _branch(graphs[stage], stage, outputs)
+    if stage == len(graphs) - 1:
+        return branch
+    chosen, number = f"is_{stage}", helper.make_tensor(f"number_{stage}", TensorProto.INT64, [], [stage])
+    names = [f"out_{stage}_{place}" for place in range(outputs)]
+    later = _choice(graphs, stage + 1, outputs)
+    nodes = [
+        helper.make_node("Equal", [STAGE, number.name], [chosen]),
+        helper.make_node("If", [chosen], names, then_branch=branch, else_branch=later),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
+    return helper.make_graph(nodes, f"from_stage_{stage + 1}", [], values, [number])
+
+
+def _branch(graph: onnx.GraphProto, stage: int, outputs: int) -> onnx.GraphProto:
+    """A stage's graph that takes its inputs from around it, and gives as many outputs as all the others."""
+    place = {value.name: f"in_{number}" for number, value in enumerate(graph.input)}
+    nodes, values = [], list(graph.output)
+    for node in graph.node:
+        nodes.append(onnx.NodeProto())
+        nodes[-1].CopyFrom(node)
+        nodes[-1].input[:] = [place.get(name, name) for name in node.input]
+    for number in range(len(values), outputs):
+        nothing = helper.make_tensor(f"nothing_{stage}_{number}", TensorProto.FLOAT, [0], [])
+        nodes.append(helper.make_node("Constant", [], [nothing.name], value=nothing))
+        values.append(helper.make_tensor_value_info(nothing.name, TensorProto.FLOAT, [0]))
+    return helper.make_graph(nodes, f"stage_{stage + 1}", [], values, list(graph.initializer))
 
 
 def whole_graph(network: StagedNetwork, side: int, weights: "StoredWeights") -> onnx.ModelProto:
@@ -159,8 +208,7 @@ class _Trace:
             [_value(writer.name(node), self.shapes[node]) for node in (*answers.values(), *maps)],
             [self.weights.initializer(name) for name in writer.weights],
         )
-        made = helper.make_opsetid("", OPSET)
-        return helper.make_model(graph, opset_imports=[made], ir_version=IR_VERSION, producer_name="msdnet")
+        return _model(graph)
 
 
 @dataclass
@@ -266,6 +314,11 @@ _FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
     torch.relu: lambda _: ("Relu", {}),
     nn.functional.relu: lambda _: ("Relu", {}),
 }
+
+
+def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
+    operations = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(graph, opset_imports=operations, ir_version=IR_VERSION, producer_name="msdnet")
 
 
 def _pair(value: Pair) -> tuple[int, int]:

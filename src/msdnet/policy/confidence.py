@@ -1,5 +1,6 @@
 """How sure an answer is: a number from 0 to 1, from the probabilities of the classes; temperatures that mend these."""
 
+import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
 
@@ -52,7 +53,7 @@ def _entropy(probabilities: _Array) -> _Array:
     """1 for certainty, 0 for all classes alike."""
     logs = np.log(probabilities, where=probabilities > 0, out=np.zeros_like(probabilities))
     bits = -(probabilities * logs).sum(axis=-1)
-    sure: _Array = 1 - bits / np.log(max(probabilities.shape[-1], 2))
+    sure: _Array = 1 - bits / math.log(max(probabilities.shape[-1], 2))
     return sure
 
 

@@ -71,7 +71,7 @@ class Outcomes:
 
     @cached_property
     def chances(self) -> Floats:
-        """(exits, N): how often the answers that are about as sure are right. So luck with single images counts less."""
+        """(exits, N): how often answers that are about as sure are right. So luck with single images counts less."""
         ranks, around = np.arange(self.size), int(self.size * NEIGHBOURS)
         low, high = (ranks - around).clip(0), (ranks + around + 1).clip(max=self.size)
         chances = np.empty(self.confidence.shape)

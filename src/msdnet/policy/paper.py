@@ -66,7 +66,8 @@ def thresholds_for(leaving: NDArray[np.int64], held_out: Outcomes) -> Floats:
         stay = held_out.size - int(leaving[exit])
         if stay < len(waiting):
             sure = held_out.confidence[exit, waiting]
-            thresholds[exit] = np.partition(sure, stay)[stay]
+            # Where all leave, so will those that are less sure than any held-out image.
+            thresholds[exit] = np.partition(sure, stay)[stay] if stay else -np.inf
             waiting = waiting[sure < thresholds[exit]]
     return thresholds
 

@@ -42,8 +42,9 @@ class Candidate(NamedTuple):
 
 class Frontier:
     """The best thresholds known for every budget. What is tried does not depend on the budget that is asked for, so a
-    larger budget does not get a worse answer. The exception is the paper's policy for just that budget, which is
-    looked at as well, so as to be never worse than it. Where images are few, it is always among those tried.
+    larger budget gets no worse an answer. One more is looked at, so as to be never worse than the paper: its policy
+    for just that budget. Where images are few, all of the paper's are tried anyway; where they are many, this one can
+    be luckier than what slightly larger budgets find, by a few images in ten thousand.
     """
 
     def __init__(self, held_out: Outcomes) -> None:

@@ -49,7 +49,8 @@ class FixedThresholds:
         pass
 
     def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:  # noqa: ARG002
-        return ~(confidence < self.thresholds[exit])  # so does what is not a number: nothing is to be gained
+        leaves: _Mask = ~(confidence < self.thresholds[exit])  # so does what is not a number: nothing is to be gained
+        return leaves
 
 
 class HardBudget:

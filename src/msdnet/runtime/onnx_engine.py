@@ -1,27 +1,29 @@
 """The stages of a bundle on ONNX Runtime: numpy in, numpy out, no torch.
 
-Each stage has its own pool of threads. By ONNX Runtime's default idle pools spin on the cores that the busy one needs,
-which makes seven stages three times slower than one graph; here they stop with the run. (One pool for the whole
-process would do as well, but then every other session in the process fails that does not ask for it.)
+All stages are in one session, behind a switch, so that they share one pool of threads. With a session for each, idle
+pools would spin on the cores that the busy one needs, or their threads would have to be woken at every stage. (A pool
+for the whole process would do as well, but then every other session of the process fails that does not ask for it.)
 """
 
+import json
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from msdnet.bundle import WEIGHTS, Bundle, stage_file
+from msdnet.bundle import STAGES, WEIGHTS, Bundle
 from msdnet.checks import check_whole
 from msdnet.runtime.engine import Array, Engine, Rows, State
 
 __all__ = ["OnnxEngine", "cores", "make_session"]
 
-IMAGES = "images"
+IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
+_NOTHING = np.zeros((1, 1, 1, 1), np.float32)
 
 
 class OnnxEngine(Engine):
@@ -36,8 +38,13 @@ class OnnxEngine(Engine):
         manifest = bundle.manifest
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         self.threads = check_whole("threads", threads) if threads is not None else cores()
-        bundle.check(WEIGHTS)  # which the stages read
-        self._stages = [_Stage(bundle.check(stage_file(exit)), self.threads) for exit in range(manifest.exit_count)]
+        bundle.check(WEIGHTS)  # which the graph reads
+        path = bundle.check(STAGES)
+        self._session = make_session(path, self.threads)
+        names = json.loads(self._session.get_modelmeta().custom_metadata_map["stages"])
+        self._stages = [_Stage(*stage) for stage in names]
+        self._places = [value.name for value in self._session.get_inputs()[1:]]
+        self._outputs = [value.name for value in self._session.get_outputs()]
         # What must be kept after a stage: whatever a later one reads.
         later: set[str] = set()
         self._needed_after: list[frozenset[str]] = []
@@ -54,11 +61,30 @@ class OnnxEngine(Engine):
         return State(0, len(images), {IMAGES: normalised})
 
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
-        logits, made = self._stages[state.exits_done].run(state.maps, state.rows)
+        stage = self._stages[state.exits_done]
+        given = dict.fromkeys(self._places, _NOTHING)
+        given.update(zip(self._places, (state.maps[name] for name in stage.inputs), strict=False))
+        given[STAGE] = np.array(state.exits_done)
+        outputs = self._outputs[: len(stage.outputs)]
+        logits, *made = (self._copied if state.rows <= FEW_ROWS else self._bound)(given, outputs)
         maps = dict(state.maps)
-        maps.update(made)
+        maps.update(zip(stage.outputs[1:], made, strict=True))
         needed = self._needed_after[state.exits_done]
         return logits, State(state.exits_done + 1, state.rows, {name: maps[name] for name in maps if name in needed})
+
+    def _copied(self, given: Mapping[str, Array], outputs: list[str]) -> list[Array]:
+        results: list[Array] = self._session.run(outputs, given)
+        return results
+
+    def _bound(self, given: Mapping[str, Array], outputs: list[str]) -> list[Array]:
+        """Without a copy of what comes out, which for many rows costs more than the preparations."""
+        binding = self._session.io_binding()
+        for name, value in given.items():
+            binding.bind_cpu_input(name, value)
+        for name in outputs:
+            binding.bind_output(name)
+        self._session.run_with_iobinding(binding)
+        return [np.from_dlpack(value) for value in binding.get_outputs()]
 
     def __repr__(self) -> str:
         return f"OnnxEngine(threads={self.threads})"
@@ -70,31 +96,11 @@ class OnnxEngine(Engine):
         np.take(source, rows, axis=0, out=target, mode="clip")  # "clip" writes straight into the target
 
 
-class _Stage:
-    def __init__(self, graph: Path, threads: int) -> None:
-        self._session = make_session(graph, threads)
-        self.inputs = [value.name for value in self._session.get_inputs()]
-        self.outputs = [value.name for value in self._session.get_outputs()]
+class _Stage(NamedTuple):
+    """The names of what a stage takes, and of what it gives: logits, then maps."""
 
-    def run(self, maps: Mapping[Hashable, Array], rows: int) -> tuple[NDArray[np.float32], dict[str, Array]]:
-        """The logits, and the maps that it made."""
-        given = {name: maps[name] for name in self.inputs}
-        logits, *made = self._copied(given) if rows <= FEW_ROWS else self._bound(given)
-        return logits, dict(zip(self.outputs[1:], made, strict=True))
-
-    def _copied(self, given: Mapping[str, Array]) -> list[Array]:
-        outputs: list[Array] = self._session.run(self.outputs, given)
-        return outputs
-
-    def _bound(self, given: Mapping[str, Array]) -> list[Array]:
-        """Without a copy of what comes out, which for many rows costs more than the preparations."""
-        binding = self._session.io_binding()
-        for name, value in given.items():
-            binding.bind_cpu_input(name, value)
-        for name in self.outputs:
-            binding.bind_output(name)
-        self._session.run_with_iobinding(binding)
-        return [np.from_dlpack(value) for value in binding.get_outputs()]
+    inputs: list[str]
+    outputs: list[str]
 
 
 def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
@@ -103,7 +109,6 @@ def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
     options.log_severity_level = 3  # errors; a warning would be about the machine, at every start
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.force_spinning_stop", "1")
     try:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own kinds, which differ between versions

@@ -1,0 +1,96 @@
+"""Are deadlines kept, and used? And how long does it take to ask a running classification for its newest answer?
+
+    python -m benchmarks.deadlines [--preset NAME] [--images N] [--record FILE]
+
+Deadlines are drawn between the times of the first and the last exit. The floor is the machine's own: the share of
+plain runs through all stages, made in between, that take a millisecond longer than their median. The oracle knows the
+typical times of the stages and reaches the last exit whose time fits.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import msdnet
+from benchmarks.bundles import make_bundle, make_images
+from benchmarks.machine import record
+from msdnet.runtime import Model
+
+LATE = 1e-3
+
+
+def full_run(model: Model, image: Any) -> float:
+    start = time.perf_counter()
+    for _ in model.anytime(image):
+        pass
+    return time.perf_counter() - start
+
+
+def measure_deadlines(model: Model, count: int) -> dict[str, float]:
+    images, random = make_images(200), np.random.default_rng(0)
+    times = model.profile([1], seconds=3.0).at(1)
+    reach = np.cumsum(times.typical)
+    deadlines = random.uniform(reach[0], reach[-1], count)
+    over, exits, plain = [], [], []
+    for number, deadline in enumerate(deadlines):
+        image = images[number % len(images)]
+        start = time.perf_counter()
+        step = model.answer(image, deadline_ms=1e3 * deadline)
+        over.append(time.perf_counter() - start - deadline)
+        exits.append(step.exit)
+        plain.append(full_run(model, image))
+    oracle = np.searchsorted(reach, deadlines, side="right")
+    median = statistics.median(plain)
+    return {
+        "first_exit_ms": 1e3 * float(reach[0]),
+        "last_exit_ms": 1e3 * float(reach[-1]),
+        "late_share": float(np.mean(np.array(over) > LATE)),
+        "floor_share": float(np.mean(np.array(plain) > median + LATE)),
+        "exits_short_of_oracle": float(np.mean(np.maximum(oracle, 1) - np.array(exits))),
+        "mean_exit": float(np.mean(exits)),
+        "mean_oracle_exit": float(np.mean(oracle)),
+    }
+
+
+def measure_latest(model: Model, runs: int) -> dict[str, float]:
+    """Ask again and again while an image is being classified in the background."""
+    image = make_images(1)[0]
+    asked = []
+    for _ in range(runs):
+        with model.start(image) as running:
+            while not running.done:
+                start = time.perf_counter()
+                running.latest()
+                asked.append(time.perf_counter() - start)
+                time.sleep(1e-4)
+    return {
+        "latest_median_ms": 1e3 * statistics.median(asked),
+        "latest_p99_ms": 1e3 * float(np.quantile(asked, 0.99)),
+        "latest_asked": float(len(asked)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="cifar_anytime_7")
+    parser.add_argument("--images", type=int, default=2_000)
+    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        model = msdnet.load(make_bundle(options.preset, Path(folder) / "bundle").folder)
+    result = {**measure_deadlines(model, options.images), **measure_latest(model, 300)}
+    print(f"{options.preset}, {options.images} images, one at a time")
+    for key, value in result.items():
+        print(f"  {key:24} {value:9.4f}")
+    setting = {"preset": options.preset, "images": options.images}
+    record(options.record, torch.device("cpu"), benchmark="deadlines", **setting, **result)
+
+
+if __name__ == "__main__":
+    main()
