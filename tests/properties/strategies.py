@@ -1,8 +1,10 @@
-"""Random valid configs, small enough to build and run in milliseconds."""
+"""Random valid configs, small enough to build and run in milliseconds; random held-out images of a few exits."""
 
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from msdnet import NetworkConfig
 
@@ -34,3 +36,40 @@ def configs(draw: st.DrawFn, ablations: bool = True) -> NetworkConfig:
         transition_ratio=draw(st.sampled_from([0.34, 0.5, 1.0])),
         **(switches if ablations else {}),
     )
+
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+
+class HeldOut(NamedTuple):
+    """What a policy is fitted to; costs are whole numbers, so that sums of them are exact."""
+
+    confidence: _Floats
+    """(images, exits)"""
+    correct: NDArray[np.bool_]
+    costs: _Floats
+
+    def budget(self, part: float) -> float:
+        """So far between the first exit's cost and the last's."""
+        first, last = self.costs[[0, -1]].tolist()
+        return float(round(first + part * (last - first)))
+
+
+@st.composite
+def held_out(
+    draw: st.DrawFn, ties: bool | None = None, most_images: int = 24, exits: tuple[int, int] = (1, 4)
+) -> HeldOut:
+    """Images of any confidences, right and wrong at any exit; equally sure ones among them, or not (None: either)."""
+    images, count = draw(st.integers(1, most_images)), draw(st.integers(*exits))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    ranks = generator.permuted(np.tile(np.arange(1, images + 1), (count, 1)), axis=1).T / (images + 1)
+    if ties or (ties is None and draw(st.booleans())):
+        ranks = np.ceil(ranks * draw(st.integers(1, 5))) / 5
+    right = generator.random((images, count)) < draw(st.sampled_from([0.3, 0.5, 0.8]))
+    if draw(st.booleans()):
+        right |= generator.random((images, count)) < ranks  # being sure means something
+    steps = draw(st.lists(st.integers(1, 50), min_size=count, max_size=count))
+    return HeldOut(ranks, right, np.cumsum(steps).astype(np.float64))
+
+
+parts = st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])

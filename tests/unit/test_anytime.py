@@ -1,9 +1,19 @@
 import math
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
-from msdnet.anytime import BudgetDistribution, Exponential, Samples, Uniform, answer_probabilities
+from msdnet.anytime import (
+    AnytimeCurve,
+    BudgetDistribution,
+    Exponential,
+    Samples,
+    Uniform,
+    answer_probabilities,
+    expected_loss,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +29,60 @@ def test_answer_probabilities(budgets: BudgetDistribution, expected: tuple[float
     assert answer_probabilities([1, 2, 3], budgets) == pytest.approx(expected)
 
 
+CURVE = AnytimeCurve(costs=(1, 2, 4), accuracies=(0.5, 0.7, 0.8), before=0.1)
+LOSSES = [[3.0, 2.0, 1.0], [6.0, 4.0, 5.0]]
+BUDGETS = [Uniform(low=0, high=5), Uniform(low=1.5, high=2.5), Samples((0.5, 1, 2, 2.5, 9)), Exponential(mean=2)]
+
+
+def loss_of(losses: Any = LOSSES, budgets: Any = BUDGETS[0]) -> float:
+    return expected_loss(losses, costs=[1, 2, 4], budgets=budgets, before=9.0)
+
+
+def drawn(budgets: BudgetDistribution) -> np.ndarray:
+    """Many budgets of a distribution, evenly chosen."""
+    parts = (np.arange(200_000) + 0.5) / 200_000
+    if isinstance(budgets, Uniform):
+        return np.asarray(budgets.low + parts * (budgets.high - budgets.low))
+    return -budgets.mean * np.log(parts) if isinstance(budgets, Exponential) else np.array(budgets.values)
+
+
+def test_a_curve_is_a_staircase() -> None:
+    assert CURVE.at([0, 0.999, 1, 1.999, 2, 3.999, 4, math.inf]).tolist() == [0.1, 0.1, 0.5, 0.5, 0.7, 0.7, 0.8, 0.8]
+    assert CURVE.at(3.0) == 0.7
+    assert AnytimeCurve((1,), (0.5,)).at([0.5]) == [0.0]
+
+
+@pytest.mark.parametrize("budgets", BUDGETS)
+def test_expected_is_the_average_over_budgets(budgets: BudgetDistribution) -> None:
+    assert CURVE.expected(budgets) == pytest.approx(CURVE.at(drawn(budgets)).mean(), abs=1e-4)
+
+
+def test_area_is_the_average_over_a_range() -> None:
+    assert CURVE.area(0, 8) == pytest.approx((1 * 0.1 + 1 * 0.5 + 2 * 0.7 + 4 * 0.8) / 8)
+    assert CURVE.area(1.5, 3) == pytest.approx((0.5 * 0.5 + 1 * 0.7) / 1.5)
+    assert CURVE.area(5, 6) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("budgets", BUDGETS)
+def test_expected_loss_of_independent_budgets(budgets: BudgetDistribution) -> None:
+    """As if every image came with every budget."""
+    every = drawn(budgets)
+    together = [expected_loss([row] * len(every), [1, 2, 4], every, before=9.0) for row in LOSSES]
+    assert loss_of(budgets=budgets) == pytest.approx(np.mean(together), abs=1e-3)
+
+
+def test_expected_loss_of_budgets_given_with_the_images() -> None:
+    assert loss_of(budgets=[4, 0.5]) == (1 + 9) / 2
+    assert loss_of(budgets=[1, 3]) == (3 + 4) / 2
+    assert loss_of(budgets=np.array([2, math.inf])) == (2 + 5) / 2
+
+
+def test_accuracy_is_a_loss_turned_over() -> None:
+    wrong = [[1 - accuracy for accuracy in CURVE.accuracies]]
+    loss = expected_loss(wrong, CURVE.costs, Uniform(low=0, high=6), before=1 - CURVE.before)
+    assert loss == pytest.approx(1 - CURVE.area(0, 6))
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -26,8 +90,19 @@ def test_answer_probabilities(budgets: BudgetDistribution, expected: tuple[float
         (lambda: Uniform(low=2, high=2), "high must be above 2, got 2"),
         (lambda: Samples(()), "values must have at least one budget"),
         (lambda: Samples((1.0, math.inf)), "each of values must be at least 0, got inf"),
+        (lambda: AnytimeCurve((), ()), "costs and accuracies must go together, got 0 and 0"),
+        (lambda: AnytimeCurve((1, 2), (0.5,)), "costs and accuracies must go together, got 2 and 1"),
+        (lambda: AnytimeCurve((2, 2), (0.5, 0.6)), r"costs must rise from exit to exit, got \(2, 2\)"),
+        (lambda: AnytimeCurve((1, math.nan), (0.5, 0.6)), "each of costs must be at least 0, got nan"),
+        (lambda: AnytimeCurve((1, 2), (0.5, math.nan)), "each of accuracies must be at least 0, got nan"),
+        (lambda: CURVE.at([1.0, math.nan]), "budgets must be numbers, got NaN"),
+        (lambda: CURVE.area(3, 3), "high must be above 3, got 3"),
+        (lambda: loss_of(losses=[[1.0, 2.0]]), r"losses must be \(images, 3\), one column for each cost, got \(1, 2\)"),
+        (lambda: loss_of(losses=np.zeros((0, 3))), r"got \(0, 3\)"),
+        (lambda: loss_of(budgets=[1.0]), "budgets must be a distribution or 2 numbers, one for each image"),
+        (lambda: loss_of(budgets=[1.0, math.nan]), "budgets must be numbers, got NaN"),
     ],
 )
-def test_refuses(make: Callable[[], BudgetDistribution], message: str) -> None:
+def test_refuses(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
