@@ -1,0 +1,82 @@
+"""The torch engine on a GPU: captured graphs in a few sizes give what the CPU gives. Run with `make test-gpu`."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import msdnet
+from msdnet.bundle import Bundle
+from msdnet.runtime import Model
+from msdnet.torch_engine import BUCKETS, TorchEngine
+from tests.helpers import tiny_bundle
+from tests.unit.test_runtime import IMAGES, run_all, splitting
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return tiny_bundle(Path(tmp_path_factory.mktemp("bundles")) / "tiny")
+
+
+def load(bundle: Bundle, device: str = "cuda") -> Model:
+    return msdnet.load(bundle.folder, engine="torch", device=device)
+
+
+def test_the_gpu_gives_what_the_cpu_gives(bundle: Bundle) -> None:
+    on_cpu, on_gpu = run_all(load(bundle, "cpu").engine, IMAGES), run_all(load(bundle).engine, IMAGES)
+    for one, other in zip(on_cpu, on_gpu, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 16, 64])
+def test_answers_do_not_depend_on_the_batch(bundle: Bundle, batch: int) -> None:
+    model = load(bundle)
+    policy = splitting(model)
+    reference = model.classify(IMAGES, policy=policy, batch=13, probabilities=True)
+    result = model.classify(IMAGES, policy=policy, batch=batch, probabilities=True)
+    np.testing.assert_array_equal(result.exits, reference.exits)
+    assert result.probabilities is not None
+    assert reference.probabilities is not None
+    np.testing.assert_allclose(result.probabilities, reference.probabilities, atol=1e-5)
+
+
+def test_shrinking_batches_capture_nothing_anew(bundle: Bundle) -> None:
+    engine = load(bundle).engine
+    assert isinstance(engine, TorchEngine)
+    for rows in (12, 11, 10, 9, 12):
+        run_all(engine, IMAGES[:rows])
+    assert len(engine._graphs) == engine.exit_count, "9 to 12 rows are all run as 12"
+    assert 12 in BUCKETS
+
+
+def test_a_state_stays_good_when_its_stage_runs_again(bundle: Bundle) -> None:
+    engine = load(bundle).engine
+    _, first = engine.advance(engine.begin(IMAGES[:8]))
+    _, second = engine.advance(engine.begin(IMAGES[8:16]))
+    after_second, _ = engine.advance(second)
+    after_first, _ = engine.advance(first)
+    expected = run_all(load(bundle, "cpu").engine, IMAGES)[1]
+    np.testing.assert_allclose(after_first, expected[:8], atol=1e-4)
+    np.testing.assert_allclose(after_second, expected[8:16], atol=1e-4)
+
+
+def test_batches_larger_than_any_graph_run_too(bundle: Bundle) -> None:
+    engine = load(bundle).engine
+    many = np.repeat(IMAGES, 1 + BUCKETS[-1] // len(IMAGES), axis=0)
+    assert len(many) > BUCKETS[-1]
+    probabilities, _ = engine.advance(engine.begin(many))
+    expected, _ = engine.advance(engine.begin(IMAGES))
+    np.testing.assert_allclose(probabilities[: len(IMAGES)], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bfloat16"])
+def test_lower_precision_is_near(bundle: Bundle, precision: str) -> None:
+    fast = msdnet.load(bundle.folder, engine="torch", device="cuda", precision=precision)  # type: ignore[arg-type]
+    for exact, near in zip(run_all(load(bundle).engine, IMAGES), run_all(fast.engine, IMAGES), strict=True):
+        assert np.abs(exact - near).mean() < 0.05
