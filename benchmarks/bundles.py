@@ -23,7 +23,7 @@ def make_bundle(preset: str, folder: Path, *, side: int = 32) -> Bundle:
         for _ in range(3):
             network(torch.randn(16, 3, side, side))
     images = (torch.from_numpy(make_images(HELD_OUT, side)).permute(0, 3, 1, 2) / 255 - 0.5) / 0.25
-    held_out = [Batch(part, torch.zeros(len(part), dtype=torch.long)) for part in images.split(50)]
+    held_out = [Batch(part, torch.zeros(len(part), dtype=torch.long)) for part in torch.split(images, 50)]
     classes = [str(number) for number in range(network.config.classes)]
     return export_network(network, folder, name=preset, classes=classes, images=spec, held_out=held_out)
 
@@ -32,4 +32,5 @@ def make_images(count: int, side: int = 32, seed: int = 0) -> NDArray[np.uint8]:
     """Noise of many contrasts, so that a network is not equally sure of all."""
     random = np.random.default_rng(seed)
     contrast = random.uniform(0.05, 0.5, (count, 1, 1, 1))
-    return np.uint8(np.clip(128 + 255 * contrast * random.standard_normal((count, side, side, 3)), 0, 255))
+    pixels = 128 + 255 * contrast * random.standard_normal((count, side, side, 3))
+    return np.clip(pixels, 0, 255).astype(np.uint8)

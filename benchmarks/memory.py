@@ -1,4 +1,4 @@
-"""Does memory grow with the number of images? 10,000 and 100,000 of them from a generator, each in a process of its own.
+"""Does memory grow with the number of images? 10,000 and 100,000 of them from a generator, each in its own process.
 
 python -m benchmarks.memory [--preset NAME] [--record FILE]
 """

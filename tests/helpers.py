@@ -84,7 +84,7 @@ def tiny_bundle(folder: Path, *, held_out: bool = True, seed: int = 0) -> Bundle
     network = settle(create_network(TINY, classes=3), side=12)
     with torch.no_grad():  # answers that differ from image to image, as a trained network's do
         for head in network.heads:
-            head[-1].weight.mul_(8)  # type: ignore[index, union-attr]
+            head[-1].weight.mul_(8)  # type: ignore[index]
     return export_network(
         network,
         folder,

@@ -5,7 +5,7 @@ for each of a few batch sizes and then replayed whole. A batch is run in the nex
 capture nothing anew.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -19,7 +19,7 @@ from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.checks import check_choice
 from msdnet.networks import MSDNet, StagedNetwork, create_network
 from msdnet.networks import State as NetworkState
-from msdnet.runtime.engine import Array, Engine, Rows, State
+from msdnet.runtime.engine import Array, Engine, Probabilities, Rows, State
 from msdnet.runtime.tensors import read_tensors
 
 __all__ = ["Precision", "TorchEngine", "network_of"]
@@ -27,8 +27,8 @@ __all__ = ["Precision", "TorchEngine", "network_of"]
 Precision = Literal["float32", "tf32", "bfloat16"]
 Maps: TypeAlias = Mapping[Hashable, Tensor]
 
-# 1, 2, 3, 4, 6, 8, 12, 16, ...: at most a third of a batch is run for nothing.
-BUCKETS = sorted({*(2**k for k in range(13)), *(3 * 2**k for k in range(11))})
+# 1, 2, 3, ..., 8, 10, 12, 14, 16, 20, ..., 4096: at most a fifth of a batch is run for nothing.
+BUCKETS = sorted({1, 2, 3, *(part * 2**k for k in range(10) for part in (4, 5, 6, 7)), 4096})
 
 
 class TorchEngine(Engine):
@@ -46,7 +46,9 @@ class TorchEngine(Engine):
         self.precision = precision
         self.best_batch = 32 if self.device.type == "cpu" else 1024
         self.network: StagedNetwork = network_of(bundle).to(self.device)
-        if self.device.type == "cuda":
+        # Tensor cores want the channels last; full precision does not run on them, and is far slower that way.
+        self._channels_last = self.device.type == "cuda" and precision != "float32"
+        if self._channels_last:
             self.network = self.network.to(memory_format=torch.channels_last)
         scale = 1 / torch.tensor(manifest.images.std, device=self.device)
         shift = -torch.tensor(manifest.images.mean, device=self.device) * scale
@@ -63,29 +65,40 @@ class TorchEngine(Engine):
         pixels = torch.from_numpy(np.ascontiguousarray(images)).to(self.device).permute(0, 3, 1, 2)
         scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
         normalised = torch.addcmul(self._shift, pixels.float(), scale)
-        state = self.network.begin(normalised if self.device.type == "cuda" else normalised.contiguous())
+        state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
         return State(0, len(images), state.maps)
 
     @torch.inference_mode()
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
+        logits, after = self._run(state)
+        return logits.cpu().numpy(), after
+
+    @torch.inference_mode()
+    def advance(self, state: State) -> tuple[Probabilities, State]:
+        self.check_not_done(state)
+        logits, after = self._run(state)
+        return torch.softmax(logits / self.temperatures[state.exits_done], dim=1).cpu().numpy(), after
+
+    def _run(self, state: State) -> tuple[Tensor, State]:
         bucket = next((size for size in BUCKETS if size >= state.rows), None)
         if self._pool is None or bucket is None or not state.rows:
-            logits, maps = self._advance(state.exits_done, state.maps)
+            logits, maps = self._stage(state.exits_done, state.maps)
         else:
             logits, maps = self._replay(state, bucket)
-        return logits.float().cpu().numpy(), State(state.exits_done + 1, state.rows, maps)
+        return logits.float(), State(state.exits_done + 1, state.rows, maps)
 
     def empty(self, like: Array, rows: int) -> Array:
         """In the layout of the map."""
-        layout = torch.contiguous_format if self.device.type == "cpu" else torch.channels_last
+        layout = torch.channels_last if self._channels_last else torch.contiguous_format
         return torch.empty((rows, *like.shape[1:]), dtype=like.dtype, device=like.device, memory_format=layout)
 
     @torch.inference_mode()
-    def copy_rows(self, source: Array, rows: Rows, target: Array) -> None:
+    def copy_rows(self, sources: Sequence[Array], rows: Rows, targets: Sequence[Array]) -> None:
         chosen = torch.from_numpy(rows.astype(np.int64, copy=False)).to(self.device)
-        target.copy_(source.index_select(0, chosen))
+        for source, target in zip(sources, targets, strict=True):
+            target.copy_(source.index_select(0, chosen))
 
-    def _advance(self, exits_done: int, maps: Maps) -> tuple[Tensor, Maps]:
+    def _stage(self, exits_done: int, maps: Maps) -> tuple[Tensor, Maps]:
         with self._arithmetic():
             logits, after = self.network.advance(NetworkState(exits_done, maps))
         return logits, after.maps
@@ -106,11 +119,11 @@ class TorchEngine(Engine):
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # kernels are chosen in a first run, which must not be captured
-            self._advance(state.exits_done, inputs)
+            self._stage(state.exits_done, inputs)
         torch.cuda.current_stream().wait_stream(aside)
         cuda = torch.cuda.CUDAGraph()
         with torch.cuda.graph(cuda, pool=self._pool):
-            logits, maps = self._advance(state.exits_done, inputs)
+            logits, maps = self._stage(state.exits_done, inputs)
         return _Graph(cuda, inputs, logits, maps)
 
     @contextmanager
@@ -118,7 +131,7 @@ class TorchEngine(Engine):
         on_gpu = self.device.type == "cuda"
         exact = self.precision == "float32"
         with (
-            torch.backends.cudnn.flags(allow_tf32=not exact, benchmark=on_gpu, benchmark_limit=3),
+            torch.backends.cudnn.flags(enabled=True, allow_tf32=not exact, benchmark=on_gpu, benchmark_limit=3),
             torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"),
         ):
             yield

@@ -68,7 +68,7 @@ def test_a_state_stays_good_when_its_stage_runs_again(bundle: Bundle) -> None:
 
 def test_batches_larger_than_any_graph_run_too(bundle: Bundle) -> None:
     engine = load(bundle).engine
-    many = np.repeat(IMAGES, 1 + BUCKETS[-1] // len(IMAGES), axis=0)
+    many = np.tile(IMAGES, (1 + BUCKETS[-1] // len(IMAGES), 1, 1, 1))
     assert len(many) > BUCKETS[-1]
     probabilities, _ = engine.advance(engine.begin(many))
     expected, _ = engine.advance(engine.begin(IMAGES))

@@ -79,7 +79,7 @@ def test_half_precision_halves_the_weights(tmp_path: Path) -> None:
 def test_weights_too_large_for_half_precision_are_refused(tmp_path: Path) -> None:
     network = settle(create_network(TINY, classes=5), side=16)
     with torch.no_grad():
-        network.heads[0][-1].weight[0, 0] = 1e6  # type: ignore[index, union-attr]
+        network.heads[0][-1].weight[0, 0] = 1e6  # type: ignore[index]
     with pytest.raises(ExportError, match="too large for half precision"):
         exported(network, tmp_path / "bundle", side=16, half=True)
     assert list(tmp_path.iterdir()) == []

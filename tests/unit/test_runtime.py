@@ -1,7 +1,7 @@
 """Engines, batches and results: the same answers however images are put together, and only what is needed computed."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,9 @@ def test_both_engines_agree_at_every_exit(tiny: Bundle) -> None:
 
 
 def test_bytes_and_numbers_are_the_same_pixels(model: Model) -> None:
-    for one, other in zip(run_all(model.engine, IMAGES), run_all(model.engine, np.float32(IMAGES / 255)), strict=True):
+    for one, other in zip(
+        run_all(model.engine, IMAGES), run_all(model.engine, (IMAGES / 255).astype(np.float32)), strict=True
+    ):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -134,7 +136,8 @@ def test_an_image_leaves_at_the_first_exit_that_is_sure_enough(model: Model) -> 
 
 
 def test_no_images_are_answered_emptily(model: Model) -> None:
-    for nothing in ([], np.empty((0, 12, 12, 3), np.uint8), iter(())):
+    nothings: list[Any] = [[], np.empty((0, 12, 12, 3), np.uint8), iter(())]
+    for nothing in nothings:
         result = model.classify(nothing, budget=middle(model))
         assert (len(result), result.cost, list(result)) == (0, 0.0, [])
 
@@ -169,13 +172,15 @@ class Counting(Engine):
         value = state.maps["value"]
         assert len(value) == state.rows
         sure = np.where(value <= state.exits_done, 9.0, 0.0)  # an image is as hard as its value
-        return np.float32(np.hstack([sure, np.zeros_like(sure)])), State(state.exits_done + 1, state.rows, state.maps)
+        logits = np.hstack([sure, np.zeros_like(sure)]).astype(np.float32)
+        return logits, State(state.exits_done + 1, state.rows, state.maps)
 
     def empty(self, like: Any, rows: int) -> Any:
         return np.empty((rows, *like.shape[1:]), like.dtype)
 
-    def copy_rows(self, source: Any, rows: NDArray[np.integer], target: Any) -> None:
-        target[:] = source[rows]
+    def copy_rows(self, sources: Sequence[Any], rows: NDArray[np.integer], targets: Sequence[Any]) -> None:
+        for source, target in zip(sources, targets, strict=True):
+            target[:] = source[rows]
 
 
 def sure_policy(exits: int) -> Policy:
@@ -226,7 +231,7 @@ def test_a_room_holds_no_more_than_a_batch_waits() -> None:
 def test_a_budget_below_the_first_exit_says_what_is_possible(model: Model) -> None:
     with pytest.raises(ValueError, match=f"budget must be at least {model.costs[0]:,}"):
         model.classify(IMAGES, budget=model.costs[0] - 1)
-    with pytest.raises(ValueError, match="seconds must be at least .* what the first exit takes here"):
+    with pytest.raises(ValueError, match=r"seconds must be at least .* what the first exit takes here"):
         model.classify(IMAGES, seconds=1e-9)
 
 
@@ -337,18 +342,16 @@ def test_anytime_answers_exit_after_exit(model: Model) -> None:
 
 def test_a_step_is_computed_when_it_is_asked_for(model: Model) -> None:
     """Nothing runs ahead: a caller who stops has paid for nothing more."""
-    engine, calls = model.engine, []
-    original = engine.logits
+    calls = []
+    original = model.engine.advance
 
     def counted(state: State) -> Any:
         calls.append(state.exits_done)
         return original(state)
 
-    engine.logits = counted  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model.engine, "advance", counted)
         next(model.anytime(IMAGES[0]))
-    finally:
-        del engine.logits  # type: ignore[method-assign]
     assert calls == [0]
 
 

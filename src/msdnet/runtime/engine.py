@@ -66,10 +66,13 @@ class Engine(ABC):
 
     def advance(self, state: State) -> tuple[Probabilities, State]:
         """Run the next stage: the probabilities (N, classes) that its exit gives, and the state after it."""
-        if state.exits_done == self.exit_count:
-            raise ValueError(f"all {self.exit_count} exits have answered: there is no stage left to run")
+        self.check_not_done(state)
         logits, after = self.logits(state)
         return soften(logits, self.temperatures[state.exits_done]), after
+
+    def check_not_done(self, state: State) -> None:
+        if state.exits_done == self.exit_count:
+            raise ValueError(f"all {self.exit_count} exits have answered: there is no stage left to run")
 
     def keep(self, state: State, rows: Rows | NDArray[np.bool_]) -> State:
         """The state of some rows alone: those that a mask has true, or those with the given indices, in their order."""
@@ -89,8 +92,8 @@ class Engine(ABC):
         """Space for so many rows of a map."""
 
     @abstractmethod
-    def copy_rows(self, source: Array, rows: Rows, target: Array) -> None:
-        """Copy the given rows of a map into a space of just that size."""
+    def copy_rows(self, sources: Sequence[Array], rows: Rows, targets: Sequence[Array]) -> None:
+        """Copy the given rows of some maps, each into a space of just that size."""
 
 
 class Room:
@@ -114,7 +117,8 @@ class Room:
         for name, source in state.maps.items():
             if name not in self._space:
                 self._space[name] = self._engine.empty(source, self.capacity)
-            self._engine.copy_rows(source, entering, self._space[name][self.rows : self.rows + len(entering)])
+        places = slice(self.rows, self.rows + len(entering))
+        self._engine.copy_rows(list(state.maps.values()), entering, [self._space[name][places] for name in state.maps])
         self.rows += len(entering)
         return len(entering)
 

@@ -7,7 +7,7 @@ for the whole process would do as well, but then every other session of the proc
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,8 +92,9 @@ class OnnxEngine(Engine):
     def empty(self, like: Array, rows: int) -> Array:
         return np.empty((rows, *like.shape[1:]), dtype=like.dtype)
 
-    def copy_rows(self, source: Array, rows: Rows, target: Array) -> None:
-        np.take(source, rows, axis=0, out=target, mode="clip")  # "clip" writes straight into the target
+    def copy_rows(self, sources: Sequence[Array], rows: Rows, targets: Sequence[Array]) -> None:
+        for source, target in zip(sources, targets, strict=True):
+            np.take(source, rows, axis=0, out=target, mode="clip")  # "clip" writes straight into the target
 
 
 class _Stage(NamedTuple):
