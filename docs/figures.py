@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ from msdnet.networks import create_network
 from msdnet.plan import Grid
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/architecture.md", "docs/training.md")
+PAGES = ("README.md", "docs/architecture.md", "docs/budgets.md", "docs/training.md")
 
 
 def drawings() -> dict[str, str]:
@@ -67,7 +68,61 @@ def throughput_table() -> Iterator[str]:
             )
 
 
-TABLES = {"presets": presets_table, "costs": costs_table, "throughput": throughput_table}
+def engine_table() -> Iterator[str]:
+    record = _result("batches_cpu")
+    yield "| | multiply-adds an image | seconds | images/s |"
+    yield "|---|---|---|---|"
+    full = create_network(record["preset"]).costs(32)[-1]
+    for name, cost, seconds in (
+        ("all to the last exit", full, record["full_seconds"]),
+        ("within the budget", full / record["multiply_adds_saved"], record["seconds"]),
+    ):
+        yield f"| {name} | {cost / 1e6:.1f} M | {seconds:.1f} | {record['images'] / seconds:,.0f} |"
+
+
+def engines_table() -> Iterator[str]:
+    engines, deadlines, memory = (_result(f"{name}_cpu") for name in ("engines", "deadlines", "memory"))
+    policies = _result("policies_cpu")
+    yield "| what | measured |"
+    yield "|---|---|"
+    for batch in ("1", "64"):
+        found = engines[f"batch_{batch}"]
+        yield (
+            f"| 7 exits, batch {batch}, on two CPU cores | stages {found['stages_ms']:.1f} ms, one ONNX graph "
+            f"{found['whole_ms']:.1f} ms (ratio {found['stages_over_whole']:.2f}), PyTorch eager {found['eager_ms']:.0f} ms; "
+            f"first exit after {found['first_over_whole']:.0%} of the one graph's time |"
+        )
+    for path in sorted((ROOT / "results").glob("batches_*.json")):
+        found = json.loads(path.read_text())
+        yield (
+            f"| {found['images']:,} images, a third of the multiply-adds, {found['hardware']} "
+            f"| {found['time_saved']:.2f} times faster ({found['time_over_multiply_adds']:.2f} of what the multiply-adds "
+            f"saved); {found['waste']:.2f} times the stages alone in full batches |"
+        )
+    yield f"| 100,000 images from a generator | {memory['ratio']:.2f} times the memory of 10,000 |"
+    yield (
+        f"| deadlines | {deadlines['late_share']:.1%} late by a millisecond (plain runs: {deadlines['floor_share']:.1%}), "
+        f"{deadlines['exits_short_of_oracle']:.2f} exits short of an oracle; newest answer within "
+        f"{deadlines['latest_p99_ms']:.3f} ms (99th percentile) |"
+    )
+    yield (
+        f"| a policy for 50,000 images and 11 exits | paper {1e3 * policies['paper_seconds']:.0f} ms, "
+        f"accuracy {policies['accuracy_seconds']:.2f} s |"
+    )
+
+
+def _result(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return found
+
+
+TABLES = {
+    "presets": presets_table,
+    "costs": costs_table,
+    "throughput": throughput_table,
+    "engine": engine_table,
+    "engines": engines_table,
+}
 
 
 def refreshed(page: str) -> str:

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 
+from msdnet.bundle import Bundle
 from msdnet.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +73,8 @@ def test_documented_commands_are_understood(command: str) -> None:
 
 
 @pytest.mark.parametrize("block", readme_blocks("python"))
-def test_readme_python_runs(block: str, tmp_path: Path) -> None:
+def test_readme_python_runs(block: str, tmp_path: Path, tiny: Bundle) -> None:
+    shutil.copytree(tiny.folder, tmp_path / "bundles/first")  # what the commands before would have made
     done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
