@@ -55,8 +55,11 @@ def losses(step: Step, batches: list[Batch]) -> list[float]:
     return found
 
 
-def test_a_graphed_step_does_what_a_plain_one_does() -> None:
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_graphed_step_does_what_a_plain_one_does(mixed: bool) -> None:
     batches = some_batches("cuda")
+    if mixed:
+        batches = [Batch(images, torch.eye(10, device="cuda")[labels] * 0.9 + 0.01) for images, labels in batches]
     plain, graphed = Step(network_on("cuda"), RECIPE, (32, 32)), GraphedStep(network_on("cuda"), RECIPE, (32, 32))
     assert losses(plain, batches) == pytest.approx(losses(graphed, batches), rel=2e-2)
     assert int(graphed.correct.sum()) == pytest.approx(int(plain.correct.sum()), abs=20)

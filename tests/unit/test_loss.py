@@ -8,7 +8,7 @@ from msdnet import create_network
 from msdnet.anytime import Exponential, Uniform
 from msdnet.data import UNREADABLE
 from msdnet.networks import MSDNet
-from msdnet.training.loss import BalancedExits, exit_weights, training_loss
+from msdnet.training.loss import BalancedExits, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Distillation, ExitWeights, Loss
 from tests.helpers import TINY
 
@@ -29,6 +29,26 @@ def test_unreadable_images_count_nowhere() -> None:
             float(training_loss(logits[:, readable], labels[readable], ones, loss))
         )
     assert float(training_loss(logits, torch.full((4,), UNREADABLE), torch.ones(2), Loss())) == 0
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_a_mixed_image_is_that_of_its_labels_mixed(smoothing: float) -> None:
+    logits, first, second = torch.randn(2, 5, 4), torch.randint(0, 4, (5,)), torch.randint(0, 4, (5,))
+    loss, share, ones = Loss(label_smoothing=smoothing, distillation=Distillation(weight=1)), 0.3, torch.ones(2)
+    mixed = share * functional.one_hot(first, 4) + (1 - share) * functional.one_hot(second, 4)
+    apart = [float(training_loss(logits, labels, ones, loss)) for labels in (first, second)]
+    assert float(training_loss(logits, mixed, ones, loss)) == pytest.approx(share * apart[0] + (1 - share) * apart[1])
+
+
+def test_an_image_without_a_share_of_any_class_counts_nowhere() -> None:
+    logits, labels = torch.randn(2, 3, 4), torch.tensor([[0.5, 0.5, 0, 0], [0, 0, 0, 0], [0, 0, 1, 0]])
+    readable = is_readable(labels)
+    assert readable.tolist() == [True, False, True]
+    assert is_readable(torch.tensor([0, UNREADABLE])).tolist() == [True, False]
+    loss, ones = Loss(label_smoothing=0.1, distillation=Distillation(weight=1)), torch.ones(2)
+    assert float(training_loss(logits, labels, ones, loss)) == pytest.approx(
+        float(training_loss(logits[:, readable], labels[readable], ones, loss))
+    )
 
 
 def test_weights_are_uniform_given_or_derived_and_average_one() -> None:

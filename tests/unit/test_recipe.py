@@ -15,7 +15,10 @@ def test_the_papers_recipe_is_section_5() -> None:
     sgd = recipe.optimiser
     assert (sgd.learning_rate, sgd.momentum, sgd.nesterov, sgd.weight_decay) == (0.1, 0.9, True, 1e-4)
     assert sgd.decay_norms_and_biases
-    assert recipe.loss == Recipe(epochs=1, batch_size=1).loss, "plain cross-entropy, all exits alike"
+    plain = Recipe(epochs=1, batch_size=1)
+    assert recipe.loss == plain.loss, "plain cross-entropy, all exits alike"
+    assert recipe.augmentation == plain.augmentation, "cropped and mirrored, which is the data's, and no more"
+    assert not plain.augmentation.mixes
     imagenet = load_recipe("paper_imagenet")
     assert (imagenet.epochs, imagenet.batch_size, imagenet.schedule.drop_epochs) == (90, 256, (30, 60))
     assert imagenet.optimiser == sgd
@@ -65,6 +68,24 @@ def test_lasting_moves_the_schedule_along() -> None:
             "epochs = 3\nbatch_size = 4\n[optimiser]\nmomentun = 1",
             ValueError,
             "optimiser has no field 'momentun'; did you",
+        ),
+        (
+            "epochs = 3\nbatch_size = 4\n[augmentation]\ncut_mix = 1",
+            ValueError,
+            "augmentation has no field 'cut_mix'; did you mean 'cutmix'?",
+        ),
+        *(
+            (
+                f"epochs = 3\nbatch_size = 4\n[augmentation]\n{name} = 1.5",
+                ValueError,
+                f"augmentation: {name} must be at least 0 and at most 1, got 1.5",
+            )
+            for name in ("distort", "erase", "mixup", "cutmix", "until")
+        ),
+        (
+            "epochs = 3\nbatch_size = 4\n[augmentation]\nmixup = 0.6\ncutmix = 0.5",
+            ValueError,
+            "mixup and cutmix must be at most 1 together, got 0.6 and 0.5",
         ),
         ("epochs = 3\nbatch_size = '4'", TypeError, "batch_size must be a whole number, got '4'"),
         ("epochs = 0\nbatch_size = 4", ValueError, "epochs must be at least 1, got 0"),

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 from msdnet import NetworkConfig, create_network
-from msdnet.data import Batch, Epoch, Part
+from msdnet.data import UNREADABLE, Batch, Epoch, Part
 from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
 from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
-from msdnet.training.recipe import Distillation, Loss, Optimiser, Schedule
+from msdnet.training.recipe import Augmentation, Distillation, Loss, Optimiser, Schedule
+from msdnet.training.step import Step
 from tests.helpers import TINY, ColouredSquares
 
 QUICK = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
@@ -27,6 +28,7 @@ EVERYTHING = Recipe(
     optimiser=Optimiser(learning_rate=0.05, decay_norms_and_biases=False),
     schedule=Schedule(kind="cosine", warmup_epochs=0.5),
     loss=Loss(label_smoothing=0.1, distillation=Distillation(weight=0.5), balance_gradients=True),
+    augmentation=Augmentation(distort=0.3, erase=0.2, mixup=0.2, cutmix=0.3, until=0.6),
     average_decay=0.8,
     select="best",
 )
@@ -83,6 +85,18 @@ def test_test_images_are_left_alone_unless_asked_for(tmp_path: Path, monkeypatch
     monkeypatch.setattr(ColouredSquares, "batches", noted)
     assert run(tmp_path).test_accuracy is None
     assert set(asked) == {"held_out"}
+
+
+def test_labels_as_shares_are_counted_like_labels() -> None:
+    images, labels = torch.randn(8, 3, 12, 12), torch.tensor([0, 1, 2, 0, 1, 2, 0, UNREADABLE])
+    counted = []
+    for given in (labels, (labels[:, None] == torch.arange(3)).float()):
+        torch.manual_seed(0)
+        step = Step(create_network(TINY, classes=3), QUICK, (12, 12))
+        step(Batch(images, given), 0.0)
+        counted.append([*step.correct.tolist(), int(step.seen), float(step.loss)])
+    assert counted[0] == pytest.approx(counted[1])
+    assert counted[0][-2] == 7
 
 
 def test_a_slow_average_leaves_the_first_weights_behind(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-RecipeName = Annotated[str | None, typer.Argument(help="paper, paper_imagenet, fast, or a .toml file of your own.")]
+RecipeName = Annotated[
+    str | None, typer.Argument(help="paper, paper_imagenet, fast, best, or a .toml file of your own.")
+]
 Data = Annotated[
     Path | None,
     typer.Option(help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA."),

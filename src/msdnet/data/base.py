@@ -9,6 +9,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 import torch
@@ -25,7 +26,10 @@ UNREADABLE = -1
 
 
 class Batch(NamedTuple):
-    """Images (N, channels, height, width), normalised, and their labels (N)."""
+    """Images (N, channels, height, width), normalised, and their labels (N).
+
+    Training that mixes images makes labels (N, classes) of these: each class's share of the image.
+    """
 
     images: Tensor
     labels: Tensor
@@ -39,11 +43,20 @@ class Normalisation:
     std: tuple[float, ...]
 
     def __call__(self, pixels: Tensor) -> Tensor:
-        """Bytes (N, channels, height, width) to normalised numbers, in the same memory layout."""
-        shape = (1, -1, 1, 1)
-        scale = torch.tensor([1 / (255 * std) for std in self.std], device=pixels.device).view(shape)
-        shift = torch.tensor([-m / s for m, s in zip(self.mean, self.std, strict=True)], device=pixels.device)
-        return torch.addcmul(shift.view(shape), pixels.float(), scale)
+        """Bytes (N, channels, height, width), or numbers as large, to normalised ones, in the same memory layout."""
+        scale, shift, _, _ = self._constants(pixels.device)
+        return torch.addcmul(shift, pixels.float(), scale)
+
+    def undo(self, images: Tensor) -> Tensor:
+        """Normalised numbers to those between 0 and 1 that they were."""
+        _, _, mean, std = self._constants(images.device)
+        return torch.addcmul(mean, images, std).clamp_(0, 1)
+
+    @cache  # noqa: B019  (a few data sets in all; a copy to a GPU for each batch would make the processor wait for it)
+    def _constants(self, device: torch.device) -> tuple[Tensor, ...]:
+        scale = tuple(1 / (255 * std) for std in self.std)
+        shift = tuple(-m / s for m, s in zip(self.mean, self.std, strict=True))
+        return torch.tensor([scale, shift, self.mean, self.std], device=device)[:, None, :, None, None].unbind()
 
 
 @dataclass(frozen=True)

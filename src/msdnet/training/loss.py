@@ -13,7 +13,7 @@ from msdnet.data.base import UNREADABLE
 from msdnet.networks import StagedNetwork
 from msdnet.training.recipe import Distillation, ExitWeights, Loss
 
-__all__ = ["BalancedExits", "exit_weights", "training_loss"]
+__all__ = ["BalancedExits", "exit_weights", "is_readable", "training_loss"]
 
 
 def exit_weights(weights: ExitWeights, costs: Sequence[float]) -> tuple[float, ...]:
@@ -36,23 +36,31 @@ def exit_weights(weights: ExitWeights, costs: Sequence[float]) -> tuple[float, .
 
 
 def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss) -> Tensor:
-    """The loss of a batch from logits (exits, N, classes), labels (N) and weights (exits)."""
+    """The loss of a batch from logits (exits, N, classes), labels and weights (exits).
+
+    Labels are (N) or, where images were mixed, (N, classes): each class's share of the image.
+    """
     exits, rows, _ = logits.shape
     logits = logits.float()
+    readable = is_readable(labels)
     entropies = functional.cross_entropy(
         logits.flatten(0, 1),
-        labels.repeat(exits),
+        labels.repeat(exits, *[1] * (labels.ndim - 1)),
         ignore_index=UNREADABLE,
         label_smoothing=loss.label_smoothing,
         reduction="none",
     ).view(exits, rows)
     if loss.distillation.weight:
-        entropies = entropies + loss.distillation.weight * _distillation(logits, labels, loss.distillation)
-    readable = (labels != UNREADABLE).sum().clamp(min=1)
-    return (weights @ entropies).sum() / readable
+        entropies = entropies + loss.distillation.weight * _distillation(logits, loss.distillation)
+    return (weights @ (entropies * readable)).sum() / readable.sum().clamp(min=1)
 
 
-def _distillation(logits: Tensor, labels: Tensor, distillation: Distillation) -> Tensor:
+def is_readable(labels: Tensor) -> Tensor:
+    """Which images (N) have a label: an unreadable one has UNREADABLE, or no share of any class."""
+    return labels != UNREADABLE if labels.ndim == 1 else labels.any(dim=1)
+
+
+def _distillation(logits: Tensor, distillation: Distillation) -> Tensor:
     """Divergence (exits, N) of each exit from its teacher, both softened; scaled to keep gradients comparable."""
     temperature = distillation.temperature
     log_students = functional.log_softmax(logits / temperature, dim=2)
@@ -60,8 +68,7 @@ def _distillation(logits: Tensor, labels: Tensor, distillation: Distillation) ->
         log_students.detach()[-1:] if distillation.teacher == "last" else log_students.detach()[len(logits) // 2 :]
     )
     log_teacher = teachers.logsumexp(dim=0, keepdim=True) - math.log(len(teachers))
-    divergence = (log_teacher.exp() * (log_teacher - log_students)).sum(dim=2)
-    return temperature**2 * divergence * (labels != UNREADABLE)
+    return temperature**2 * (log_teacher.exp() * (log_teacher - log_students)).sum(dim=2)
 
 
 class BalancedExits(nn.Module):

@@ -14,7 +14,17 @@ from msdnet.anytime import Exponential, Samples, Uniform
 from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, numbers
 from msdnet.naming import did_you_mean
 
-__all__ = ["Distillation", "ExitWeights", "Loss", "Optimiser", "Recipe", "Schedule", "load_recipe", "recipe_names"]
+__all__ = [
+    "Augmentation",
+    "Distillation",
+    "ExitWeights",
+    "Loss",
+    "Optimiser",
+    "Recipe",
+    "Schedule",
+    "load_recipe",
+    "recipe_names",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +129,33 @@ class Loss:
         check_flag("balance_gradients", self.balance_gradients)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Augmentation:
+    """What is done to training images beside the data's own cropping and mirroring: each to a share of them."""
+
+    distort: float = 0.0
+    """Share of the images that get one random distortion of colour or shape, as in TrivialAugment."""
+    erase: float = 0.0
+    """Share of the images with a rectangle blanked out."""
+    mixup: float = 0.0
+    """Share of the images blended with another one; labels are mixed in proportion."""
+    cutmix: float = 0.0
+    """Share of the images into which a rectangle of another one is pasted; labels are mixed in proportion."""
+    until: float = 1.0
+    """Share of the epochs after which images come as the data give them, to end on what the network is for."""
+
+    def __post_init__(self) -> None:
+        for name in ("distort", "erase", "mixup", "cutmix", "until"):
+            check_number(name, getattr(self, name), low=0, high=1)
+        if self.mixup + self.cutmix > 1:
+            raise ValueError(f"mixup and cutmix must be at most 1 together, got {self.mixup} and {self.cutmix}")
+
+    @property
+    def mixes(self) -> bool:
+        """Whether an image may hold another one, and so have more than one label."""
+        return self.mixup + self.cutmix > 0
+
+
 Selection = Literal["last", "best"]
 
 
@@ -132,6 +169,7 @@ class Recipe:
     optimiser: Optimiser = field(default_factory=Optimiser)
     schedule: Schedule = field(default_factory=Schedule)
     loss: Loss = field(default_factory=Loss)
+    augmentation: Augmentation = field(default_factory=Augmentation)
     average_decay: float = 0.0
     """Decay per step of an exponential moving average of the weights, which then is the result; 0 turns it off."""
     evaluate_every: int = 1

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from msdnet.data.base import UNREADABLE, Batch
+from msdnet.data.base import Batch
 from msdnet.networks import MSDNet, StagedNetwork
-from msdnet.training.loss import BalancedExits, exit_weights, training_loss
+from msdnet.training.loss import BalancedExits, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Optimiser, Recipe
 from msdnet.training.streams import ScalesSideBySide
 
@@ -104,8 +104,11 @@ class Step:
             _move(self.average, self.network, self._share_of_newest())
         self._steps += 1
         self.loss.copy_(loss.detach())
-        self.correct += (logits.detach().argmax(dim=2) == batch.labels).sum(dim=1)
-        self.seen += (batch.labels != UNREADABLE).sum()
+        readable = is_readable(batch.labels)
+        # Of a mixed image, the class that has most of it.
+        labels = batch.labels if batch.labels.ndim == 1 else batch.labels.argmax(dim=1)
+        self.correct += ((logits.detach().argmax(dim=2) == labels) & readable).sum(dim=1)
+        self.seen += readable.sum()
 
 
 class GraphedStep(Step):

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from msdnet.data.base import Batch, Epoch, ImageData, Part, Shard
+from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile
 from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
@@ -167,7 +168,7 @@ class Trainer:
         self.step.network.train()
         began, first = time.monotonic(), progress.step
         rest = Epoch(self.recipe.batch_size, epoch, self.seed, first, self.shard)
-        for batch in self.data.training_batches(rest):
+        for batch in augmented_batches(self.data, self.recipe, rest):
             self.step(batch, self._rate(epoch, progress.step))
             self._losses[progress.step].copy_(self.step.loss)
             progress.step += 1
