@@ -4,38 +4,32 @@ python -m benchmarks.memory [--preset NAME] [--record FILE]
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from benchmarks.bundles import make_bundle, make_images
+from benchmarks.bundles import make_bundle
 from benchmarks.machine import record
 
 COUNTS = (10_000, 100_000)
 
+# What the measured processes run: no torch in them, whose own memory would hide any growth. Each image differs.
+CLASSIFY = """
+import resource, sys
+import numpy as np
+import msdnet
 
-def generated(count: int) -> Iterator[NDArray[np.uint8]]:
-    """One image at a time; each differs from the others."""
-    some = make_images(500)
-    for number in range(count):
-        yield np.roll(some[number % 500], number // 500, axis=0)
-
-
-def classify(bundle: str, count: int) -> None:
-    """Run by the processes that are measured: prints the peak of its resident memory, in MiB."""
-    import msdnet
-
-    model = msdnet.load(bundle)
-    result = model.classify(generated(count), budget=model.costs[-1] / 4)
-    assert len(result) == count
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+bundle, count = sys.argv[1], int(sys.argv[2])
+some = np.random.default_rng(0).integers(0, 256, (500, 32, 32, 3), dtype=np.uint8)
+model = msdnet.load(bundle)
+images = (np.roll(some[number % 500], number // 500, axis=0) for number in range(count))
+result = model.classify(images, budget=model.costs[-1] / 4)
+assert len(result) == count and "torch" not in sys.modules
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
 
 
 def main() -> None:
@@ -47,8 +41,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bundle = make_bundle(options.preset, Path(folder) / "bundle")
         for count in COUNTS:
-            code = f"from benchmarks.memory import classify; classify({str(bundle.folder)!r}, {count})"
-            ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            command = [sys.executable, "-c", CLASSIFY, str(bundle.folder), str(count)]
+            ran = subprocess.run(command, capture_output=True, text=True, check=True)
             peaks[count] = float(ran.stdout)
             print(f"{count:7,} images: {peaks[count]:.0f} MiB at most")
     ratio = peaks[COUNTS[1]] / peaks[COUNTS[0]]

@@ -6,7 +6,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 import msdnet
+from msdnet import NetworkConfig
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -61,3 +65,40 @@ def test_errors_are_one_line_on_stderr(tmp_path: Path) -> None:
     assert nowhere.returncode == 1
     assert nowhere.stderr.count("\n") == 1
     assert "No such file or directory" in nowhere.stderr
+
+
+def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
+    """From a folder of pictures to budgeted answers, by the commands alone."""
+    random = np.random.default_rng(0)
+    for name, level in (("dark", 40), ("light", 200)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(40):
+            pixels = np.clip(level + 30 * random.standard_normal((24, 24, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
+    config = NetworkConfig(exits=(1, 2), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8)
+    (tmp_path / "network.json").write_text(config.to_json())
+    trained = run(
+        *("train", "fast", "--data", str(tmp_path / "photos"), "--out", str(tmp_path / "run"), "--image-size", "16"),
+        *("--network", str(tmp_path / "network.json"), "--epochs", "6", "--batch-size", "8", "--workers", "0"),
+        *("--device", "cpu"),
+    )
+    assert trained.returncode == 0, trained.stderr
+    bundle = str(tmp_path / "bundle")
+    done = run("export", str(tmp_path / "run"), "--out", bundle, "--half", "--calibrate", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert "agree at every exit" in done.stdout
+    again = run("export", str(tmp_path / "run"), "--out", bundle)
+    assert again.returncode == 1
+    assert "is there already" in again.stderr
+    assert run("export", str(tmp_path), "--out", str(tmp_path / "x")).stderr.startswith(f"msdnet: {tmp_path}: no run")
+    (tmp_path / "photos").rename(tmp_path / "moved")
+    lost = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "second"))
+    assert lost.returncode == 1
+    assert "--data" in lost.stderr
+
+    model = msdnet.load(bundle)
+    paths = sorted((tmp_path / "moved").glob("*/*.png"))
+    result = model.classify(paths, budget=float(model.costs[-1]))
+    right = [path.parent.name == name for path, name in zip(paths, result.names, strict=True)]
+    assert np.mean(right) > 0.9, "dark and light are told apart"
+    assert model.manifest.provenance["recipe"]["name"] == "fast"
