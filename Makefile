@@ -33,6 +33,11 @@ test-gpu: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.throughput --batch 64
+	$(BIN)/python -m benchmarks.engines
+	$(BIN)/python -m benchmarks.batches
+	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.deadlines
+	$(BIN)/python -m benchmarks.policies
 
 # The drawings in docs/, made by the project itself.
 figures: .venv/installed

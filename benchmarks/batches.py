@@ -2,13 +2,15 @@
 
     python -m benchmarks.batches [--preset NAME] [--engine onnx|torch] [--device NAME] [--images N] [--record FILE]
 
-The engine's own waste is its wall-clock over the sum, stage by stage, of rows times what a row takes in a full batch,
-measured before and after. Each round runs the profile, the budgeted batch and the full network once.
+The engine's own waste is its wall-clock over the sum, stage by stage, of rows times what a row takes in a full batch.
+That is measured just before and just after, for as long together as the budgeted batch takes, and averaged: a busy
+machine interrupts both alike. Each round measures all of it once; medians over rounds.
 """
 
 import argparse
 import statistics
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ import msdnet
 from benchmarks.bundles import make_bundle, make_images
 from benchmarks.machine import record
 from msdnet.policy import Policy, confidence
-from msdnet.runtime import Model, Result, StageTimes
+from msdnet.runtime import Model, Result
+from msdnet.runtime.profile import time_stages
 
 
 def paper_policy(model: Model, images: Any, saving: float) -> Policy:
@@ -36,21 +39,31 @@ def paper_policy(model: Model, images: Any, saving: float) -> Policy:
     return Policy("paper").fit(confidences, np.ones_like(confidences, bool), model.costs, model.costs[-1] / saving)
 
 
-def ideal_seconds(result: Result, times: StageTimes) -> float:
+def row_seconds(model: Model, images: Any, batch: int, seconds: float) -> list[float]:
+    """What each stage takes for a row of a full batch: the mean over so many seconds."""
+    runs: list[list[float]] = []
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        first = len(runs) * batch % (len(images) - batch)
+        runs.append(time_stages(model.engine, images[first : first + batch]))
+    return [statistics.mean(times) / batch for times in zip(*runs, strict=True)]
+
+
+def ideal_seconds(result: Result, of_a_row: list[float]) -> float:
     """What the stages alone would take, all in full batches."""
     leaving = np.array(result.exit_counts)
     rows = np.cumsum(leaving[::-1])[::-1]  # that reach each exit
-    return float(rows @ np.array(times.typical) / times.rows)
+    return float(rows @ np.array(of_a_row))
 
 
 def measure(model: Model, images: Any, batch: int, rounds: int) -> dict[str, Any]:
     policy = paper_policy(model, images, saving=3.0)
-    model.classify(images, policy=policy, batch=batch)  # graphs are captured, memory is found
+    expected = model.classify(images, policy=policy, batch=batch).seconds  # graphs are captured, memory is found
     found: list[dict[str, float]] = []
     for _ in range(rounds):
-        before = model.profile([batch], seconds=2.0).at(batch)
+        before = row_seconds(model, images, batch, expected / 2)
         early = model.classify(images, policy=policy, batch=batch)
-        after = model.profile([batch], seconds=2.0).at(batch)
+        after = row_seconds(model, images, batch, expected / 2)
         full = model.classify(images, batch=batch)
         ideal = (ideal_seconds(early, before) + ideal_seconds(early, after)) / 2
         fewer = model.costs[-1] / early.cost

@@ -18,7 +18,8 @@ COUNTS = (10_000, 100_000)
 
 # What the measured processes run: no torch in them, whose own memory would hide any growth. Each image differs.
 CLASSIFY = """
-import resource, sys
+import sys
+from pathlib import Path
 import numpy as np
 import msdnet
 
@@ -28,7 +29,8 @@ model = msdnet.load(bundle)
 images = (np.roll(some[number % 500], number // 500, axis=0) for number in range(count))
 result = model.classify(images, budget=model.costs[-1] / 4)
 assert len(result) == count and "torch" not in sys.modules
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+print(int(peak.split()[1]) / 1024)
 """
 
 

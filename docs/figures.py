@@ -103,8 +103,8 @@ def engines_table() -> Iterator[str]:
     yield f"| 100,000 images from a generator | {memory['ratio']:.2f} times the memory of 10,000 |"
     yield (
         f"| deadlines | {deadlines['late_share']:.1%} late by a millisecond (plain runs: "
-        f"{deadlines['floor_share']:.1%}), {deadlines['exits_short_of_oracle']:.2f} exits short of an oracle; newest answer within "
-        f"{deadlines['latest_p99_ms']:.3f} ms (99th percentile) |"
+        f"{deadlines['floor_share']:.1%}), {deadlines['exits_from_oracle']:.2f} exits from an "
+        f"oracle; newest answer within {deadlines['latest_p99_ms']:.3f} ms (99th percentile) |"
     )
     yield (
         f"| a policy for {policies['images']:,} images and {policies['exits']} exits | paper "

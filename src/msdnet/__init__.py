@@ -49,6 +49,7 @@ def load(
 
     check_choice("engine", engine, ("onnx", "torch"))
     found = Bundle(bundle)
+    found.check()
     if engine == "onnx":
         if device is not None or precision != "float32":
             raise ValueError('device and precision are options of engine="torch"')

@@ -90,7 +90,7 @@ class HeldOut:
 class Manifest:
     """All there is to know of a model but its weights."""
 
-    format: int = FORMAT
+    format: int
     name: str
     network: NetworkConfig
     classes: tuple[str, ...]
@@ -112,6 +112,12 @@ class Manifest:
         check_whole("format", self.format)
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a text, got {self.name!r}")
+        if not isinstance(self.network, NetworkConfig) or not isinstance(self.images, ImageSpec):
+            raise TypeError("network and images must be tables of fields")
+        if not isinstance(self.files, Mapping) or not all(isinstance(value, str) for value in self.files.values()):
+            raise TypeError("files must be a table of checksums by file name")
+        if not isinstance(self.classes, list | tuple):
+            raise TypeError(f"classes must be a list of names, got {self.classes!r}")
         object.__setattr__(self, "classes", tuple(self.classes))
         if len(self.classes) != self.network.classes or not all(isinstance(name, str) for name in self.classes):
             raise ValueError(f"classes must be {self.network.classes} names, got {len(self.classes)}")
@@ -172,10 +178,10 @@ class Bundle:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
 
-    def check(self, name: str) -> Path:
-        """The path of one of its files, which is as it was written."""
-        self.read(name)
-        return self.folder / name
+    def check(self) -> None:
+        """Make sure that every file is there and as it was written."""
+        for name in self.manifest.file_names:
+            self.read(name)
 
     def read(self, name: str) -> bytes:
         """The bytes of one of its files, which are those that were written."""
@@ -190,5 +196,4 @@ class Bundle:
     @property
     def fingerprint(self) -> str:
         """Differs between any two models."""
-        sums = json.dumps(dict(sorted(self.manifest.files.items())))
-        return hashlib.sha256(sums.encode()).hexdigest()[:16]
+        return hashlib.sha256(self.manifest.to_json().encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ import operator
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import SupportsIndex, TypeVar
 
 from msdnet.naming import did_you_mean
@@ -42,8 +43,9 @@ def check_number(
     """A finite number from low (or above it) to high (or below it)."""
     upper = "" if high == math.inf else f" and {'below' if below else 'at most'} {high:g}"
     bounds = f"{'above' if above else 'at least'} {low:g}{upper}"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
+    value = value if isinstance(value, int | float) else float(value)  # numpy's numbers become plain ones
     if not (math.isfinite(value) and low <= value <= high) or (above and value == low) or (below and value == high):
         raise ValueError(f"{name} must be {bounds}, got {value!r}")
     return value

@@ -41,12 +41,15 @@ def centre(size: tuple[int, int], resize: int, side: int) -> Box:
     return left, top, right, bottom
 
 
-def cropped(image: Image.Image, box: Box, side: int) -> Image.Image:
-    """The box, resized to a square, in RGB, upright. Decodes no more pixels than that takes."""
+def cropped(image: Image.Image, box: Box, side: int, *, draft: bool = True) -> Image.Image:
+    """The box, resized to a square, in RGB, upright.
+
+    With `draft` no more pixels are decoded than that takes, which changes the image: not for one that others use.
+    """
     (width, height), (left, top, right, bottom) = image.size, box
     # A JPEG is decoded to a half, a quarter or an eighth if twice the pixels that are wanted are left.
     enough = (math.ceil(2 * side * width / (right - left)), math.ceil(2 * side * height / (bottom - top)))
-    drafted = image.draft(None, enough)  # a mode, and the box that is now the whole image
+    drafted = image.draft(None, enough) if draft else None  # a mode, and the box that is now the whole image
     scale = drafted[1][2] / width if drafted else 1.0
     crop = _rgb(image).resize(
         (side, side), Image.Resampling.BILINEAR, (left * scale, top * scale, right * scale, bottom * scale)

@@ -5,6 +5,7 @@ for each of a few batch sizes and then replayed whole. A batch is run in the nex
 capture nothing anew.
 """
 
+import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class TorchEngine(Engine):
         shift = -torch.tensor(manifest.images.mean, device=self.device) * scale
         self._scale, self._shift = scale.view(1, -1, 1, 1), shift.view(1, -1, 1, 1)
         self._graphs: dict[tuple[int, int], _Graph] = {}
+        self._alone = threading.Lock()  # a graph's memory is for one run at a time
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
 
     def __repr__(self) -> str:
@@ -62,7 +64,7 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
         # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W): nothing is moved on the way
-        pixels = torch.from_numpy(np.ascontiguousarray(images)).to(self.device).permute(0, 3, 1, 2)
+        pixels = torch.from_numpy(np.require(images, requirements=["C", "W"])).to(self.device).permute(0, 3, 1, 2)
         scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
         normalised = torch.addcmul(self._shift, pixels.float(), scale)
         state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
@@ -70,14 +72,16 @@ class TorchEngine(Engine):
 
     @torch.inference_mode()
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
-        logits, after = self._run(state)
-        return logits.cpu().numpy(), after
+        with self._alone:
+            logits, after = self._run(state)
+            return logits.cpu().numpy(), after
 
     @torch.inference_mode()
     def advance(self, state: State) -> tuple[Probabilities, State]:
         self.check_not_done(state)
-        logits, after = self._run(state)
-        return torch.softmax(logits / self.temperatures[state.exits_done], dim=1).cpu().numpy(), after
+        with self._alone:
+            logits, after = self._run(state)
+            return torch.softmax(logits / self.temperatures[state.exits_done], dim=1).cpu().numpy(), after
 
     def _run(self, state: State) -> tuple[Tensor, State]:
         bucket = next((size for size in BUCKETS if size >= state.rows), None)

@@ -49,10 +49,10 @@ def test_answers_do_not_depend_on_the_batch(bundle: Bundle, batch: int) -> None:
 def test_shrinking_batches_capture_nothing_anew(bundle: Bundle) -> None:
     engine = load(bundle).engine
     assert isinstance(engine, TorchEngine)
-    for rows in (12, 11, 10, 9, 12):
+    assert [size for size in BUCKETS if 17 <= size <= 24] == [20, 24]
+    for rows in (24, 23, 22, 21, 24):
         run_all(engine, IMAGES[:rows])
-    assert len(engine._graphs) == engine.exit_count, "9 to 12 rows are all run as 12"
-    assert 12 in BUCKETS
+    assert len(engine._graphs) == engine.exit_count, "21 to 24 rows are all run as 24"
 
 
 def test_a_state_stays_good_when_its_stage_runs_again(bundle: Bundle) -> None:

@@ -37,6 +37,15 @@ def test_an_array_of_the_networks_size_is_taken_as_it_is() -> None:
     np.testing.assert_array_equal(gathered(images), images)
 
 
+def test_the_callers_picture_is_left_as_it_is(tmp_path: Path) -> None:
+    Image.fromarray(noise(400, 320, 3)).save(tmp_path / "photo.jpg")
+    with Image.open(tmp_path / "photo.jpg") as picture:
+        from_picture = pixels_of(picture, SPEC)
+        assert picture.size == (320, 400)
+    # The file itself is decoded at a lower resolution, which comes to nearly the same.
+    assert np.abs(from_picture.astype(int) - pixels_of(tmp_path / "photo.jpg", SPEC)).max() <= 8
+
+
 def test_a_larger_image_is_resized_and_its_centre_cropped() -> None:
     spec = ImageSpec(side=2, resize=4, mean=(0.5,) * 3, std=(0.2,) * 3)
     quarters = np.zeros((8, 8, 3), dtype=np.uint8)
@@ -99,6 +108,7 @@ def test_numbers_from_0_to_1_are_pixels_too() -> None:
         (np.zeros((8, 8, 4), np.uint8), "must have 3 channels"),
         (np.zeros((3, 8, 8), np.uint8), "put the channels last"),
         (np.zeros((9, 8, 3)), "the network's size"),
+        (np.zeros((0, 8, 3), np.uint8), "must have pixels"),
         (np.zeros((2, 8, 8, 3, 1), np.uint8), "height, width, channels"),
         (7, "must be an array, a picture or a path"),
         (None, "must be an array, a picture or a path"),

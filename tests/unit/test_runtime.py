@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import msdnet
 from msdnet.bundle import Bundle, ImageSpec
-from msdnet.policy import FixedThresholds, Policy
+from msdnet.policy import FixedThresholds, HardBudget, Policy
 from msdnet.runtime import Engine, Model, State, answers
 from tests.helpers import tiny_bundle
 
@@ -83,6 +83,13 @@ def test_wrong_rows_and_stages_that_are_not_there_are_refused(model: Model) -> N
         engine.keep(state, np.ones(3, dtype=bool))
     with pytest.raises(TypeError, match="rows must be a mask"):
         engine.keep(state, np.array([0.5]))
+    for outside in ([4], [-5]):
+        with pytest.raises(IndexError, match="rows must be among the 4"):
+            engine.keep(state, np.array(outside))
+    assert engine.keep(state, np.array([])).rows == 0
+    last, _ = engine.advance(engine.keep(state, np.array([-1])))
+    expected, _ = engine.advance(state)
+    np.testing.assert_allclose(last, expected[-1:], atol=1e-5)
     for _ in range(engine.exit_count):
         _, state = engine.advance(state)
     with pytest.raises(ValueError, match="all 3 exits have answered"):
@@ -263,15 +270,61 @@ def test_seconds_are_a_budget_too(model: Model) -> None:
     assert len(hard) == 50
 
 
-def test_a_stream_answers_in_order_and_keeps_up(model: Model) -> None:
-    expected = model.classify(IMAGES, budget=middle(model)).labels
-    endless = (IMAGES[number % 50] for number in iter(int, 1))  # for ever the first image
-    one = next(model.stream(endless, budget=middle(model)))
-    assert one.label in range(3)
-    answered = list(model.stream(IMAGES, budget=float(model.costs[-1]), batch=5))
-    assert len(answered) == 50
-    assert {one.exit for one in answered} <= {1, 2, 3}
-    assert len(expected) == 50
+def test_a_stream_answers_in_order_and_for_ever(model: Model) -> None:
+    endless = (IMAGES[0] for _ in iter(int, 1))
+    assert next(model.stream(endless, budget=middle(model))).label in range(3)
+    answered = list(model.stream(IMAGES, budget=float(model.costs[0]), batch=5))  # all leave at the first exit
+    first, _ = model.engine.advance(model.engine.begin(IMAGES))
+    assert [one.exit for one in answered] == [1] * 50
+    assert [one.label for one in answered] == first.argmax(axis=1).tolist()
+    with pytest.raises(ValueError, match="budget must be at least"):
+        model.stream(IMAGES, budget=1.0)  # when it is called, not when it is read
+
+
+def test_a_generator_may_use_its_memory_again(model: Model) -> None:
+    def frames() -> Iterator[NDArray[np.uint8]]:
+        frame = np.empty((12, 12, 3), np.uint8)
+        for image in IMAGES:
+            frame[:] = image
+            yield frame
+
+    expected, found = model.classify(IMAGES), model.classify(frames(), batch=8)
+    np.testing.assert_allclose(found.confidences, expected.confidences, atol=1e-5)
+
+
+@pytest.mark.parametrize("group", [None, 8])
+def test_a_hard_budget_binds_where_no_image_is_ever_sure(group: int | None) -> None:
+    """Images that would all go to the last exit: what is left after the first exits is spent, and not a bit more."""
+    engine, policy = Counting(), Policy("paper").fit(np.eye(4), np.eye(4), [1, 2, 3, 4], 2.0)
+    policy.thresholds_ = np.array([1.1, 1.1, 1.1, -np.inf])
+    given = (np.full((8, 1, 1, 1), 9, np.uint8) for _ in range(5))
+    rule = HardBudget(policy, images=40, group=group)
+    exits = np.zeros(40, dtype=int)
+    for answered in answers(engine, given, rule, measure="largest", batch=8):
+        exits[answered.images] = answered.exit + 1
+    assert (exits > 0).all()
+    for start in range(0, 40, group or 40):
+        assert exits[start : start + (group or 40)].sum() == 2 * (group or 40), "costs are the exits' numbers"
+
+
+def test_steady_budgets_run_on_the_engine(model: Model) -> None:
+    many = np.concatenate([IMAGES] * 8)
+    budget = 1.3 * model.costs[0]
+    result = model.classify(many, budget=budget, steady=True)
+    assert len(result) == 400
+    assert result.costs.sum() <= budget * (400 + 12), "never more than its limit above"
+
+
+def test_more_seconds_reach_further(tiny: Bundle) -> None:
+    slow = Model(tiny, Slow(exits=3))
+    first, *_, last = slow.profile([8], seconds=0.1).at(8).costs
+    images = np.full((8, 1, 1, 1), 9, np.uint8)
+    assert (slow.classify(images, seconds=1.01 * first, batch=8).exits == 1).all()
+    assert slow.policy(seconds=last, batch=8).unit_ == "seconds"
+    hard = slow.classify(
+        np.repeat(images, 4, axis=0), policy=slow.policy(seconds=1.5 * first, batch=8), hard=True, batch=8
+    )
+    assert hard.seconds < 1.5 * first * 32 * 1.15, "the clock is watched"
 
 
 def test_options_that_contradict_each_other_are_refused(model: Model) -> None:
@@ -396,12 +449,41 @@ def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None
     assert latest.exit == 3
 
 
-def test_an_error_in_the_background_is_raised_where_it_is_read(model: Model) -> None:
-    running = model.start(np.full((12, 12, 3), np.nan))
+class Failing(Counting):
+    """Breaks after some exits."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__(exits=3)
+        self.after = after
+
+    def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
+        if state.exits_done == self.after:
+            raise RuntimeError("the power is off")
+        return super().logits(state)
+
+
+def test_an_error_in_the_background_is_raised_where_it_is_read(tiny: Bundle) -> None:
+    running = Model(tiny, Failing(after=0)).start(np.zeros((1, 1, 1), np.uint8))
+    for read in (lambda: running.wait(timeout=5), running.latest, running.stop):
+        with pytest.raises(RuntimeError, match="power is off"):
+            read()
+
+
+def test_an_answer_that_is_there_can_be_read_whatever_comes_after(tiny: Bundle) -> None:
+    running = Model(tiny, Failing(after=1)).start(np.zeros((1, 1, 1), np.uint8))
+    assert running.wait(timeout=5).exit == 1
+    while not running.done:
+        time.sleep(0.001)
+    latest = running.latest()
+    assert latest is not None
+    assert latest.exit == 1
+    with pytest.raises(RuntimeError, match="power is off"):
+        running.stop()
+
+
+def test_a_bad_image_is_refused_before_anything_starts(model: Model) -> None:
     with pytest.raises(ValueError, match="NaN"):
-        running.wait(timeout=5)
-    with pytest.raises(ValueError, match="NaN"):
-        running.latest()
+        model.start(np.full((12, 12, 3), np.nan))
 
 
 def test_waiting_has_an_end(tiny: Bundle) -> None:

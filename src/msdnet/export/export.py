@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from msdnet.bundle import HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
+from msdnet.bundle import FORMAT, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
 from msdnet.data import UNREADABLE, Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import MSDNet
@@ -54,7 +54,9 @@ def export_run(
     """
     trained = load_run(run, data=data, root=root, device=device, open_data=held_out)
     facts = trained.facts
-    side = facts["images"]["shape"][1]
+    _, side, width = facts["images"]["shape"]
+    if side != width:
+        raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
     images = ImageSpec(side=side, resize=_resize(facts["data"], side), **facts["images"]["normalisation"])
     return export_network(
         trained.network,
@@ -98,6 +100,7 @@ def export_network(
     network = _as_stored(network, half)
     judged = None if held_out is None else _judge(network, held_out, calibrate)
     manifest = Manifest(
+        format=FORMAT,
         name=name,
         network=network.config,
         classes=tuple(classes),
@@ -151,7 +154,8 @@ def _judge(network: MSDNet, held_out: Iterable[Batch], calibrate: bool) -> _Judg
     device = next(network.parameters()).device
     for images, truth in held_out:
         readable = truth != UNREADABLE
-        answers: Tensor = torch.stack(network(images[readable].to(device)), dim=1)
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # as exactly as a CPU will compute it
+            answers: Tensor = torch.stack(network(images[readable].to(device)), dim=1)
         logits.append(answers.float().cpu().numpy())
         labels.append(truth[readable].cpu().numpy())
     if not labels:
@@ -188,13 +192,13 @@ def _write(folder: Path, manifest: Manifest, contents: Mapping[str, bytes]) -> B
 @torch.inference_mode()
 def _check(network: MSDNet, bundle: Bundle) -> None:
     """ONNX Runtime, stage by stage, against PyTorch, whole."""
+    network = copy.deepcopy(network).cpu()
     engine, spec = OnnxEngine(bundle), bundle.manifest.images
     pixels = np.random.default_rng(0).integers(0, 256, (CHECKED_IMAGES, *spec.shape), dtype=np.uint8)
     state = engine.begin(pixels)
-    images = torch.from_numpy(state.maps["images"]).to(next(network.parameters()).device)
-    for exit, expected in enumerate(network(images)):
+    for exit, expected in enumerate(network(torch.from_numpy(state.maps["images"]))):
         logits, state = engine.logits(state)
-        reference = expected.cpu().numpy()
+        reference = expected.numpy()
         error = float(np.abs(logits - reference).max() / max(float(np.abs(reference).max()), 1e-12))
         if not error <= TOLERANCE:
             raise ExportError(f"exit {exit + 1}: ONNX Runtime and PyTorch differ by {error:.1e} of the largest logit")

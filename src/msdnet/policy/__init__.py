@@ -6,7 +6,7 @@ Pure numpy. Sees confidences, right and wrong answers, and costs; never an image
 from msdnet.policy.confidence import MEASURES, Measure, confidence, fit_temperatures, soften
 from msdnet.policy.outcomes import Outcomes
 from msdnet.policy.paper import exit_shares
-from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily
+from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily, Unit
 from msdnet.policy.spending import FixedThresholds, HardBudget, SpendingRule, SteadyBudget
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "PolicyFamily",
     "SpendingRule",
     "SteadyBudget",
+    "Unit",
     "confidence",
     "exit_shares",
     "fit_temperatures",

@@ -89,10 +89,8 @@ class Outcomes:
             waiting &= ~leaves
 
     def value(self, thresholds: Floats) -> Value:
-        right, beyond = (
-            0,
-            0.0,
-        )  # what is spent past the first exit: rounding must not take anyone above the least budget
+        right = 0
+        beyond = 0.0  # spent past the first exit: rounding must not take anyone above the least budget
         first, last = self.costs[[0, -1]].tolist()
         for correct, price, leaves in zip(self.correct, self.costs, self.leaving(thresholds), strict=True):
             right += int(np.count_nonzero(correct & leaves))

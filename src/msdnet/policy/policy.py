@@ -14,10 +14,11 @@ from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, 
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
 
-__all__ = ["METHODS", "Method", "Policy", "PolicyFamily"]
+__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit"]
 
 Method = Literal["accuracy", "paper"]
 METHODS: tuple[Method, ...] = get_args(Method)
+Unit = Literal["multiply-adds", "seconds"]
 FORMAT = 1
 
 
@@ -44,6 +45,8 @@ class Policy:
     """Which part of them leaves at each exit."""
     model_: str | None
     """The model it was fitted for, where that is known."""
+    unit_: Unit
+    """Of costs and budget."""
 
     def __init__(self, method: Method = "accuracy", measure: Measure = "largest") -> None:
         check_choice("method", method, METHODS)
@@ -95,6 +98,7 @@ class Policy:
             "cost": self.cost_,
             "shares": list(self.shares_),
             "model": self.model_,
+            "unit": self.unit_,
         }
         return json.dumps(values, indent=2) + "\n"
 
@@ -140,7 +144,8 @@ class Policy:
         self.thresholds_ = thresholds
         self.accuracy_, self.cost_ = float(values["accuracy"]), float(values["cost"])
         self.shares_ = tuple(float(share) for share in values["shares"])
-        self.model_ = values["model"]
+        self.model_, self.unit_ = values["model"], values["unit"]
+        check_choice("unit", self.unit_, get_args(Unit))
         return self
 
     def check_fitted(self) -> None:
@@ -160,9 +165,10 @@ class PolicyFamily:
         method: Method = "accuracy",
         measure: Measure = "largest",
         model: str | None = None,
+        unit: Unit = "multiply-adds",
     ) -> None:
         Policy(method, measure)  # refuses what it does not know
-        self.method, self.measure, self.model = method, measure, model
+        self.method, self.measure, self.model, self.unit = method, measure, model, unit
         self.held_out = Outcomes.of(confidence, correct, costs)
         self._frontier = Frontier(self.held_out) if method == "accuracy" else None
 
@@ -178,5 +184,5 @@ class PolicyFamily:
         policy.costs_ = held_out.costs
         policy.accuracy_, policy.cost_ = held_out.value(policy.thresholds_)
         policy.shares_ = held_out.shares(policy.thresholds_)
-        policy.model_ = self.model
+        policy.model_, policy.unit_ = self.model, self.unit
         return policy

@@ -85,12 +85,11 @@ class HardBudget:
         self.clock = clock
         self._arrived = 0
         self._started: float | None = None
-        self._planned = 0.0  # what everything so far should have taken
+        self._done = 0.0  # what the stages that have run so far should have taken
         self._purses: dict[int, float] = {}  # what a group may still spend past the first exit
 
     def arrive(self, count: int) -> None:
         first, self._arrived = self._arrived, self._arrived + count
-        self._planned += count * float(self.costs[0])
         if self.clock is not None and self._started is None:
             self._started = self.clock()
         if self.images is not None and self._arrived > self.images:
@@ -104,6 +103,7 @@ class HardBudget:
 
     def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:
         leaves: _Mask = ~(confidence < self.thresholds[exit])
+        self._done += len(confidence) * float(self.costs[exit] - (self.costs[exit - 1] if exit else 0))
         if exit == len(self.costs) - 1 or leaves.all():
             return leaves
         price = float(self.costs[exit + 1] - self.costs[exit])
@@ -115,7 +115,6 @@ class HardBudget:
             members = wanting[groups[wanting] == group]
             affordable = min(max(int((self._purses[group] - late) // price), 0), len(members))
             self._purses[group] -= affordable * price
-            self._planned += affordable * price
             leaves[members[affordable:]] = True
         return leaves
 
@@ -123,7 +122,7 @@ class HardBudget:
         """Seconds behind the plan."""
         if self.clock is None or self._started is None:
             return 0.0
-        return max(self.clock() - self._started - self._planned, 0.0)
+        return max(self.clock() - self._started - self._done, 0.0)
 
     def _group_of(self, images: _Images) -> NDArray[np.int64]:
         numbers = np.asarray(images, dtype=np.int64)
@@ -147,7 +146,8 @@ class SteadyBudget:
     - limit: how far the account may be off balance, in images' budgets
     """
 
-    at_a_time: int | None = 32
+    AT_A_TIME = 32
+    at_a_time: int | None = AT_A_TIME
 
     RUNGS = 65  # policies to choose from, between the first exit's cost and the last's
     HORIZON = 64  # images over which the account is to be balanced

@@ -4,10 +4,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
 
 from msdnet.policy import Measure, confidence
 from msdnet.runtime.engine import Engine, Probabilities
-from msdnet.runtime.images import ImageLike, pixels_of
 
 __all__ = ["Running", "Step", "steps"]
 
@@ -32,17 +34,17 @@ class Step:
 
 def steps(
     engine: Engine,
-    image: ImageLike,
+    pixels: NDArray[Any],
     classes: Sequence[str],
     measure: Measure,
-    deadline: float | None = None,
+    end: float | None = None,
     stage_times: Sequence[float] = (),
 ) -> Iterator[Step]:
-    """Exit after exit. With a deadline, in seconds from now, a stage after the first starts only if it fits."""
+    """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits."""
     start = time.perf_counter()
-    state = engine.begin(pixels_of(image, engine.images)[None])
+    state = engine.begin(pixels[None])
     for exit, cost in enumerate(engine.costs):
-        if deadline is not None and exit and time.perf_counter() - start + stage_times[exit] > deadline:
+        if end is not None and exit and time.perf_counter() + stage_times[exit] > end:
             return
         rows, state = engine.advance(state)
         probabilities = rows[0]
@@ -68,8 +70,8 @@ class Running:
         self._thread.start()
 
     def latest(self) -> Step | None:
-        """The newest answer; none before the first exit has answered. Never waits."""
-        if self._error is not None:
+        """The newest answer, none before the first. Never waits. Raises what kept it from having any answer."""
+        if self._latest is None and self._error is not None:
             raise self._error
         return self._latest
 
@@ -82,10 +84,12 @@ class Running:
         return latest
 
     def stop(self) -> Step | None:
-        """End it after the stage it is in; the last answer."""
+        """End it after the stage it is in; the last answer. Raises what went wrong on the way, if anything did."""
         self._stop.set()
         self._thread.join()
-        return self.latest()
+        if self._error is not None:
+            raise self._error
+        return self._latest
 
     @property
     def done(self) -> bool:
@@ -95,9 +99,11 @@ class Running:
     def __enter__(self) -> "Running":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
 
     def _run(self) -> None:
         try:

@@ -76,13 +76,16 @@ class Engine(ABC):
 
     def keep(self, state: State, rows: Rows | NDArray[np.bool_]) -> State:
         """The state of some rows alone: those that a mask has true, or those with the given indices, in their order."""
-        chosen: NDArray[Any] = np.asarray(rows)
+        chosen: NDArray[Any] = np.asarray(rows) if len(rows) else np.empty(0, dtype=np.int64)
         if chosen.ndim != 1 or (chosen.dtype != np.bool_ and not np.issubdtype(chosen.dtype, np.integer)):
             raise TypeError(f"rows must be a mask (bool) or indices (int), got {chosen.dtype} {chosen.shape}")
         if chosen.dtype == np.bool_:
             if len(chosen) != state.rows:
                 raise ValueError(f"rows must have an entry for each of {state.rows} rows, got a mask of {len(chosen)}")
             chosen = np.flatnonzero(chosen)
+        if len(chosen) and not -state.rows <= chosen.min() <= chosen.max() < state.rows:
+            raise IndexError(f"rows must be among the {state.rows} of the state, got {chosen.min()} to {chosen.max()}")
+        chosen = np.where(chosen < 0, chosen + state.rows, chosen)
         room = Room(self, max(len(chosen), 1))
         room.add(state, chosen)
         return room.take(state)

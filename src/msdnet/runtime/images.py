@@ -40,11 +40,12 @@ def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
     """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time."""
     waiting: list[Pixels] = []
     rows = 0
-    for piece in _pieces(images, spec):
+    borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
+    for piece in _pieces(images, spec, size):
         start = 0
         while start < len(piece):
             part = piece[start : start + size - rows]
-            waiting.append(part)
+            waiting.append(part.copy() if borrowed else part)
             start, rows = start + len(part), rows + len(part)
             if rows == size:
                 yield _joined(waiting)
@@ -64,20 +65,28 @@ def count_of(images: Images) -> int | None:
     return None
 
 
-def _pieces(images: Images, spec: ImageSpec) -> Iterator[Pixels]:
-    """One or more images at a time: (N, height, width, channels)."""
+def _pieces(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
+    """One or more images at a time, at most so many: (N, height, width, channels)."""
     if isinstance(images, np.ndarray | Image.Image | str | os.PathLike):
         images = [images]
     if not isinstance(images, Iterable) or isinstance(images, bytes | dict):
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
-    for number, image in enumerate(images):
+    number = 0
+    for image in images:
         try:
-            if isinstance(image, np.ndarray) and image.ndim == 4:
-                yield _of_array(image, spec)
-            else:
-                yield pixels_of(image, spec)[None]
+            for piece in _parts(image, spec, size):
+                yield piece
+                number += len(piece)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"image {number}: {error}" if number else str(error)) from error
+            raise type(error)(f"image {number}: {error}") from error
+
+
+def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
+    if isinstance(image, np.ndarray) and image.ndim == 4:
+        for start in range(0, len(image), size):
+            yield _of_array(image[start : start + size], spec)
+    else:
+        yield pixels_of(image, spec)[None]
 
 
 def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
@@ -88,12 +97,14 @@ def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
     if channels != spec.channels:
         hint = "; put the channels last" if images.shape[1] == spec.channels else ""
         raise ValueError(f"images must have {spec.channels} channels, as (N, H, W, C), got {images.shape}{hint}")
+    if not height or not width:
+        raise ValueError(f"images must have pixels, got {images.shape}")
     if np.issubdtype(images.dtype, np.floating):
         return _of_numbers(images, spec)
     if images.dtype != np.uint8:
         raise TypeError(f"pixels must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
-    if (height, width) == (spec.side, spec.side) or not len(images):
-        return images if len(images) else np.empty((0, *spec.shape), dtype=np.uint8)
+    if (height, width) == (spec.side, spec.side):
+        return images
     pictures = (Image.fromarray(image if channels == 3 else image[..., 0]) for image in images)
     return np.stack([_of_picture(picture, spec) for picture in pictures])
 
@@ -108,8 +119,10 @@ def _of_numbers(images: NDArray[np.floating], spec: ImageSpec) -> Pixels:
     return images.astype(np.float32, copy=False)
 
 
-def _of_picture(picture: Image.Image, spec: ImageSpec) -> Pixels:
-    crop = cropped(picture, centre(picture.size, spec.resize, spec.side), spec.side)
+def _of_picture(picture: Image.Image, spec: ImageSpec, *, draft: bool = False) -> Pixels:
+    if 0 in picture.size:
+        raise ValueError(f"images must have pixels, got a picture of {picture.size}")
+    crop = cropped(picture, centre(picture.size, spec.resize, spec.side), spec.side, draft=draft)
     pixels = np.asarray(crop if spec.channels == 3 else crop.convert("L"))
     return pixels.reshape(spec.shape)
 
@@ -117,7 +130,7 @@ def _of_picture(picture: Image.Image, spec: ImageSpec) -> Pixels:
 def _of_file(path: str | os.PathLike[str], spec: ImageSpec) -> Pixels:
     try:
         with opened(path) as picture:
-            return _of_picture(picture, spec)
+            return _of_picture(picture, spec, draft=True)
     except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
         raise ValueError(f"{os.fspath(path)}: cannot be read ({reason(error)})") from error
 

@@ -8,16 +8,28 @@ import numpy as np
 
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_number, check_whole
-from msdnet.policy import FixedThresholds, HardBudget, Measure, Method, Policy, PolicyFamily, SpendingRule, SteadyBudget
+from msdnet.policy import (
+    FixedThresholds,
+    HardBudget,
+    Measure,
+    Method,
+    Policy,
+    PolicyFamily,
+    SpendingRule,
+    SteadyBudget,
+    Unit,
+)
 from msdnet.runtime.anytime import Running, Step, steps
 from msdnet.runtime.batching import Answers, answers
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import ImageLike, Images, batches, count_of
+from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
 from msdnet.runtime.tensors import read_tensors
 
 __all__ = ["Model"]
+
+FIRST_LOOK = 0.1  # seconds for which stages are measured when nobody has asked for a profile
 
 
 class Model:
@@ -70,10 +82,11 @@ class Model:
         - batch: images that are computed together; by default what suits the engine
         - probabilities: keep those of all classes, not only the likeliest
         """
-        start = time.perf_counter()
         rows = self.engine.best_batch if batch is None else check_whole("batch", batch)
+        rows = min(rows, SteadyBudget.AT_A_TIME) if steady else rows
         chosen = self._choose(budget, seconds, policy, rows)
-        rule = self._rule(chosen, count_of(images), hard=hard, group=group, steady=steady, timed=seconds is not None)
+        rule = self._rule(chosen, count_of(images), hard=hard, group=group, steady=steady)
+        start = time.perf_counter()
         collected = Collected(self.costs, self.classes, keep_probabilities=probabilities)
         for answered in self._answers(images, chosen, rule, rows):
             collected.add(answered)
@@ -92,17 +105,18 @@ class Model:
 
         - batch: images that are awaited and computed together
         """
-        rows = check_whole("batch", batch)
+        rows = min(check_whole("batch", batch), SteadyBudget.AT_A_TIME)
         chosen = self._choose(budget, seconds, policy, rows)
-        rule = self._rule(chosen, None, steady=True)
-        for pixels in batches(images, self.engine.images, min(rows, rule.at_a_time or rows)):
+        return self._stream(images, chosen, self._rule(chosen, None, steady=True), rows)
+
+    def _stream(self, images: Images, chosen: Policy, rule: SpendingRule, rows: int) -> Iterator[One]:
+        for pixels in batches(images, self.engine.images, rows):
             collected = Collected(self.costs, self.classes, keep_probabilities=False)
             for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
                 collected.add(answered)
             yield from collected.result(0.0)
 
     def _answers(self, images: Images, policy: Policy, rule: SpendingRule, rows: int) -> Iterator[Answers]:
-        rows = min(rows, rule.at_a_time or rows)
         return answers(self.engine, batches(images, self.engine.images, rows), rule, measure=policy.measure, batch=rows)
 
     def _choose(self, budget: float | None, seconds: float | None, policy: Policy | None, rows: int) -> Policy:
@@ -124,16 +138,18 @@ class Model:
         hard: bool = False,
         group: int | None = None,
         steady: bool = False,
-        timed: bool = False,
     ) -> SpendingRule:
         if hard and steady:
             raise ValueError("a budget is hard or steady, not both: a hard one holds whatever the images")
         if group is not None and not hard:
             raise ValueError("group belongs to hard budgets: which images share one")
         if hard:
-            return HardBudget(policy, images=count, group=group, clock=time.perf_counter if timed else None)
+            return HardBudget(
+                policy, images=count, group=group, clock=time.perf_counter if policy.unit_ == "seconds" else None
+            )
         if steady:
-            return SteadyBudget(self._family(policy.method, policy.measure, policy.costs_.tolist()), policy.budget_)
+            family = self._family(policy.method, policy.measure, policy.costs_.tolist(), policy.unit_)
+            return SteadyBudget(family, policy.budget_)
         return FixedThresholds(policy)
 
     # Budgets
@@ -153,12 +169,12 @@ class Model:
         if seconds is None:
             assert budget is not None
             return self._family(method, measure, self.costs).policy(budget)
-        costs = self._times(batch or self.engine.best_batch).costs
+        costs = self._times(self.engine.best_batch if batch is None else check_whole("batch", batch)).costs
         if check_number("seconds", seconds, low=0, above=True) < costs[0]:
             raise ValueError(
                 f"seconds must be at least {costs[0]:.3g}, what the first exit takes here, got {seconds:g}"
             )
-        return self._family(method, measure, costs).policy(seconds)
+        return self._family(method, measure, costs, "seconds").policy(seconds)
 
     def profile(self, batch_sizes: Sequence[int] | None = None, *, seconds: float = 1.0) -> Profile:
         """Measure the stages on this machine; budgets in time and deadlines then go by it.
@@ -166,17 +182,27 @@ class Model:
         - batch_sizes: by default one image, and the batch that suits the engine
         - seconds: how long to measure each size
         """
-        self._profile = profile(self.engine, batch_sizes or (1, self.engine.best_batch), seconds=seconds)
+        sizes = (1, self.engine.best_batch) if batch_sizes is None else [int(size) for size in batch_sizes]
+        self._measure(sizes, seconds)
         return self._profile
+
+    def _measure(self, sizes: Sequence[int], seconds: float) -> None:
+        """Measure anew; what was fitted to times that are no longer believed is forgotten."""
+        measured = profile(self.engine, sizes, seconds=seconds).batches
+        others = [times for times in self._profile.batches if times.rows not in sizes]
+        self._profile = Profile(tuple(sorted((*others, *measured), key=lambda times: times.rows)))
+        believed = {self.costs, *(times.costs for times in self._profile.batches)}
+        self._families = {key: family for key, family in self._families.items() if key[2] in believed}
 
     def _times(self, rows: int) -> StageTimes:
         """Of a batch of so many rows; measured now if they were not."""
         if rows not in (times.rows for times in self._profile.batches):
-            measured = profile(self.engine, [rows])
-            self._profile = Profile((*self._profile.batches, *measured.batches))
+            self._measure([rows], FIRST_LOOK)
         return self._profile.at(rows)
 
-    def _family(self, method: Method, measure: Measure, costs: Sequence[float]) -> PolicyFamily:
+    def _family(
+        self, method: Method, measure: Measure, costs: Sequence[float], unit: Unit = "multiply-adds"
+    ) -> PolicyFamily:
         key = (method, measure, tuple(costs))
         if key not in self._families:
             if self._held_out is None:
@@ -186,7 +212,13 @@ class Model:
                 )
             confidences, correct = self._held_out[measure], self._held_out["correct"]
             self._families[key] = PolicyFamily(
-                confidences, correct, costs, method=method, measure=measure, model=self.bundle.fingerprint
+                confidences,
+                correct,
+                costs,
+                method=method,
+                measure=measure,
+                model=self.bundle.fingerprint,
+                unit=unit,
             )
         return self._families[key]
 
@@ -195,7 +227,7 @@ class Model:
         exits = len(self.costs)
         policy.thresholds_ = np.array([*[np.inf] * (exits - 1), -np.inf])
         policy.costs_, policy.budget_ = np.array(self.costs, dtype=float), float(self.costs[-1])
-        policy.model_ = None
+        policy.model_, policy.unit_ = None, "multiply-adds"
         return policy
 
     # One image, until time is up
@@ -205,12 +237,15 @@ class Model:
     ) -> Iterator[Step]:
         """The answers of the exits, each as soon as it is there.
 
-        - deadline_ms: the next stage starts only if, by this machine's profile, it ends in time; the first always does
+        - deadline_ms: from now; the next stage starts only if, by this machine's profile, it ends in time, and the
+          first always does. Without a profile of single images, stages are measured first, for a tenth of a second:
+          call `profile()` beforehand where that matters
         """
         if deadline_ms is None:
-            return steps(self.engine, image, self.classes, measure)
-        deadline = check_number("deadline_ms", deadline_ms, low=0) / 1e3
-        return steps(self.engine, image, self.classes, measure, deadline, self._times(1).careful)
+            return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure)
+        times = self._times(1).careful
+        end = time.perf_counter() + check_number("deadline_ms", deadline_ms, low=0) / 1e3
+        return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure, end, times)
 
     def answer(self, image: ImageLike, *, deadline_ms: float, measure: Measure = "largest") -> Step:
         """The best answer that a deadline allows; there always is one."""
@@ -219,7 +254,8 @@ class Model:
 
     def start(self, image: ImageLike, *, measure: Measure = "largest") -> Running:
         """Classify in the background: the newest answer can be had at any moment."""
-        return Running(steps(self.engine, image, self.classes, measure))
+        pixels = np.array(pixels_of(image, self.engine.images))  # a copy: the caller may use the memory again
+        return Running(steps(self.engine, pixels, self.classes, measure))
 
     def __repr__(self) -> str:
         side, exits = self.manifest.images.side, len(self.costs)

@@ -15,7 +15,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from msdnet.bundle import STAGES, WEIGHTS, Bundle
+from msdnet.bundle import STAGES, Bundle
 from msdnet.checks import check_whole
 from msdnet.runtime.engine import Array, Engine, Rows, State
 
@@ -38,9 +38,7 @@ class OnnxEngine(Engine):
         manifest = bundle.manifest
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         self.threads = check_whole("threads", threads) if threads is not None else cores()
-        bundle.check(WEIGHTS)  # which the graph reads
-        path = bundle.check(STAGES)
-        self._session = make_session(path, self.threads)
+        self._session = make_session(bundle.folder / STAGES, self.threads)
         names = json.loads(self._session.get_modelmeta().custom_metadata_map["stages"])
         self._stages = [_Stage(*stage) for stage in names]
         self._places = [value.name for value in self._session.get_inputs()[1:]]
@@ -84,7 +82,8 @@ class OnnxEngine(Engine):
         for name in outputs:
             binding.bind_output(name)
         self._session.run_with_iobinding(binding)
-        return [np.from_dlpack(value) for value in binding.get_outputs()]
+        values = binding.get_outputs()
+        return [np.from_dlpack(value) if hasattr(value, "__dlpack__") else value.numpy() for value in values]
 
     def __repr__(self) -> str:
         return f"OnnxEngine(threads={self.threads})"

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from msdnet.checks import check_whole
 from msdnet.runtime.engine import Engine
 
-__all__ = ["Profile", "StageTimes", "profile"]
+__all__ = ["Profile", "StageTimes", "profile", "time_stages"]
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,18 @@ def profile(engine: Engine, batch_sizes: Sequence[int], *, seconds: float = 1.0)
 
 def _measure(engine: Engine, rows: int, seconds: float) -> StageTimes:
     images = np.random.default_rng(0).integers(0, 256, (rows, *engine.images.shape), dtype=np.uint8)
-    _run(engine, images)  # the first is slower: memory is found, kernels are chosen
+    time_stages(engine, images)  # the first is slower: memory is found, kernels are chosen
     runs: list[list[float]] = []
     end = time.perf_counter() + seconds
     while len(runs) < 5 or time.perf_counter() < end:
-        runs.append(_run(engine, images))
+        runs.append(time_stages(engine, images))
     stages = list(zip(*runs, strict=True))
     typical = tuple(statistics.median(times) for times in stages)
     return StageTimes(rows, typical, tuple(float(np.quantile(times, 0.9)) for times in stages))
 
 
-def _run(engine: Engine, images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> list[float]:
+def time_stages(engine: Engine, images: NDArray[np.uint8]) -> list[float]:
+    """Seconds of each stage in one run of all; the first includes the preparation of the images."""
     times = []
     start = time.perf_counter()
     state = engine.begin(images)
