@@ -172,7 +172,8 @@ class Bundle:
         self.folder = Path(folder)
         path = self.folder / MANIFEST
         if not path.is_file():
-            raise FileNotFoundError(f"{self.folder}: no bundle is there (it would have a {MANIFEST})")
+            hint = "; a training run is there: msdnet export makes a bundle of it" if _is_run(self.folder) else ""
+            raise FileNotFoundError(f"{self.folder}: no bundle is there (a folder with a {MANIFEST}){hint}")
         try:
             self.manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
         except (TypeError, ValueError) as error:
@@ -197,3 +198,7 @@ class Bundle:
     def fingerprint(self) -> str:
         """Differs between any two models."""
         return hashlib.sha256(self.manifest.to_json().encode()).hexdigest()[:16]
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "run.json").is_file()

@@ -95,6 +95,9 @@ def test_broken_json_and_an_empty_folder_are_told_apart(copied: Path, tmp_path: 
         Bundle(copied)
     with pytest.raises(FileNotFoundError, match="no bundle is there"):
         Bundle(tmp_path / "nowhere")
+    (tmp_path / "run.json").touch()
+    with pytest.raises(FileNotFoundError, match="a training run is there: msdnet export"):
+        Bundle(tmp_path)
 
 
 def test_bundles_of_different_weights_have_different_fingerprints(tiny: Bundle, tmp_path: Path) -> None:

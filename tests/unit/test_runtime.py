@@ -327,6 +327,21 @@ def test_more_seconds_reach_further(tiny: Bundle) -> None:
     assert hard.seconds < 1.5 * first * 32 * 1.15, "the clock is watched"
 
 
+def test_a_pause_in_a_generous_hard_budget_changes_nothing(model: Model) -> None:
+    """Time that is left over pays for delays."""
+
+    def with_a_pause() -> Iterator[NDArray[np.uint8]]:
+        for number, image in enumerate(IMAGES):
+            if number == 10:
+                time.sleep(0.2)
+            yield image
+
+    policy = model.policy(seconds=5.0, batch=8)
+    soft = model.classify(IMAGES, policy=policy, batch=8)
+    hard = model.classify(with_a_pause(), policy=policy, hard=True, batch=8)
+    np.testing.assert_array_equal(hard.exits, soft.exits)
+
+
 def test_options_that_contradict_each_other_are_refused(model: Model) -> None:
     budget = middle(model)
     with pytest.raises(ValueError, match="one of budget, seconds and policy"):
@@ -339,6 +354,12 @@ def test_options_that_contradict_each_other_are_refused(model: Model) -> None:
         model.classify(IMAGES, batch=0)
     with pytest.raises(ValueError, match="multiply-adds or in seconds"):
         model.policy()
+    with pytest.raises(ValueError, match="give budget, seconds or policy with them"):
+        model.classify(IMAGES, hard=True)
+    with pytest.raises(TypeError, match=r"policy must be a Policy .Policy\.load"):
+        model.classify(IMAGES, policy="policy.json")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="measure must be one of"):
+        model.policy(budget, measure="foo")  # type: ignore[arg-type]
 
 
 def test_a_policy_of_another_network_is_refused(model: Model, tmp_path: Path) -> None:

@@ -133,7 +133,10 @@ class Policy:
         made = f"Policy(method={self.method!r}, measure={self.measure!r})"
         if not hasattr(self, "thresholds_"):
             return made
-        return f"<{made} for {self.budget_:,.6g} an image: held-out accuracy {self.accuracy_:.2%} at {self.cost_:,.6g}>"
+        spent = (
+            f"{self.budget_:,.6g} {self.unit_} an image: held-out accuracy {self.accuracy_:.2%} at {self.cost_:,.6g}"
+        )
+        return f"<{made} for {spent}>"
 
     def _learned(self, values: dict[str, Any]) -> "Policy":
         thresholds = np.array([float(value) for value in values["thresholds"]])

@@ -79,7 +79,8 @@ class HardBudget:
             raise ValueError("a hard budget of time is for all images together: give no group with it")
         policy.check_fitted()
         self.thresholds, self.costs = policy.thresholds_, policy.costs_
-        self.allowance = min(policy.budget_, float(self.costs[-1])) - float(self.costs[0])
+        # An image's budget past the first exit. What is more than the last exit costs is left over for delays.
+        self.allowance = min(policy.budget_, 1e9 * float(self.costs[-1])) - float(self.costs[0])
         self.images = images if images is None else check_whole("images", images, at_least=0)
         self.group = group if group is None else check_whole("group", group)
         self.clock = clock

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ class Step:
     """Multiply-adds so far."""
     seconds: float
     """Since the start."""
-    probabilities: Probabilities
+    probabilities: Probabilities = field(repr=False)
     """Of the classes."""
 
 

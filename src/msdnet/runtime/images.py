@@ -33,7 +33,8 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
         return _of_picture(image, spec)
     if isinstance(image, str | os.PathLike):
         return _of_file(image, spec)
-    raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}")
+    hint = "; a tensor's .numpy(), with the channels last, is an array" if hasattr(image, "numpy") else ""
+    raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}{hint}")
 
 
 def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:

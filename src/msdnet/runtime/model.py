@@ -74,7 +74,8 @@ class Model:
     ) -> Result:
         """Classify images, spending no more on each than it takes.
 
-        - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory
+        - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory. One that
+          cannot be read ends it with an error that says which
         - budget: average multiply-adds an image; seconds: average time an image, by this machine's profile; policy:
           one that was fitted before. With none of them, every image goes to the last exit
         - hard: the total is never exceeded, whatever the images; group: in each so many images (the paper's M)
@@ -82,6 +83,8 @@ class Model:
         - batch: images that are computed together; by default what suits the engine
         - probabilities: keep those of all classes, not only the likeliest
         """
+        if (hard or steady) and budget is None and seconds is None and policy is None:
+            raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
         rows = self.engine.best_batch if batch is None else check_whole("batch", batch)
         rows = min(rows, SteadyBudget.AT_A_TIME) if steady else rows
         chosen = self._choose(budget, seconds, policy, rows)
@@ -124,6 +127,8 @@ class Model:
         if sum(given is not None for given in (budget, seconds, policy)) > 1:
             raise ValueError("give one of budget, seconds and policy, not several")
         if policy is not None:
+            if not isinstance(policy, Policy):
+                raise TypeError(f"policy must be a Policy (Policy.load reads a file), got {policy!r}")
             policy.check_for(self.costs, self.bundle.fingerprint)
             return policy
         if seconds is not None:
@@ -203,6 +208,7 @@ class Model:
     def _family(
         self, method: Method, measure: Measure, costs: Sequence[float], unit: Unit = "multiply-adds"
     ) -> PolicyFamily:
+        Policy(method, measure)  # refuses what it does not know
         key = (method, measure, tuple(costs))
         if key not in self._families:
             if self._held_out is None:

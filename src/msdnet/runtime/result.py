@@ -70,9 +70,10 @@ class Result:
 
     def __repr__(self) -> str:
         share = self.cost / self.exit_costs[-1]
+        counted = "1 image" if len(self) == 1 else f"{len(self):,} images"
         return (
-            f"<msdnet.Result: {len(self)} images in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M multiply-adds "
-            f"an image ({share:.0%} of the full network); left at exits 1 to {len(self.exit_costs)}: "
+            f"<msdnet.Result: {counted} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M multiply-adds an image "
+            f"({share:.0%} of the full network); left at exits 1 to {len(self.exit_costs)}: "
             f"{' '.join(map(str, self.exit_counts))}>"
         )
 
