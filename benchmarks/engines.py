@@ -21,8 +21,9 @@ from benchmarks.bundles import make_bundle, make_images
 from benchmarks.machine import record
 from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.export import StoredWeights, whole_graph
+from msdnet.machine import cores
 from msdnet.runtime import OnnxEngine
-from msdnet.runtime.onnx_engine import cores, make_session
+from msdnet.runtime.onnx_engine import make_session
 from msdnet.torch_engine import network_of
 
 RUNS = {1: 60, 64: 5}

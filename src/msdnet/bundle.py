@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_whole, from_mapping, numbers, whole_numbers
+from msdnet.checks import check_whole, from_mapping, numbers, table_from_json, whole_numbers
 from msdnet.config import NetworkConfig
 
 __all__ = [
@@ -151,14 +151,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> "Manifest":
-        try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"manifest: not JSON ({error})") from error
-        version = values.get("format") if isinstance(values, dict) else None
-        if isinstance(version, int) and version > FORMAT:
-            raise ValueError(f"manifest: format {version} is newer than this version of msdnet reads ({FORMAT})")
-        return from_mapping(cls, values, "manifest")
+        return from_mapping(cls, table_from_json(text, "manifest", FORMAT), "manifest")
 
     def _check_for_each_exit(self, name: str, values: tuple[float, ...]) -> None:
         if len(values) != self.exit_count:

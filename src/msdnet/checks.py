@@ -4,13 +4,14 @@ Every error names the field, what it got and what it takes. Knows nothing of wha
 """
 
 import dataclasses
+import json
 import math
 import operator
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import SupportsIndex, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 from msdnet.naming import did_you_mean
 
@@ -21,6 +22,7 @@ __all__ = [
     "check_whole",
     "from_mapping",
     "numbers",
+    "table_from_json",
     "whole_numbers",
 ]
 
@@ -73,6 +75,20 @@ def numbers(name: str, values: object, low: float) -> tuple[float, ...]:
 def _entries(name: str, values: object, kind: str) -> Iterable[object]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of {kind}, got {values!r}")
+    return values
+
+
+def table_from_json(text: str, what: str, newest: int) -> dict[str, Any]:
+    """The fields in a JSON text; its `format` must not be newer than what this version reads."""
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{what}: not JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{what}: must be a table of fields, got {type(values).__name__}")
+    version = values.get("format")
+    if isinstance(version, int | float) and version > newest:
+        raise ValueError(f"{what}: format {version} is newer than this version of msdnet reads ({newest})")
     return values
 
 

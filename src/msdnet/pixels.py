@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-__all__ = ["FORMATS", "Box", "centre", "cropped", "opened", "reason"]
+__all__ = ["FORMATS", "Box", "centre", "cropped", "opened", "reason", "usual_resize"]
 
 # A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
@@ -28,6 +28,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with Image.open(path, formats=FORMATS) as image:
             yield image
+
+
+def usual_resize(side: int) -> int:
+    """The shorter side of an image before a centre of this side is cropped: 256 for 224, as for ImageNet."""
+    return round(side * 8 / 7)
 
 
 def centre(size: tuple[int, int], resize: int, side: int) -> Box:

@@ -21,7 +21,8 @@ from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, hold_out
-from msdnet.pixels import centre, cropped, opened, reason
+from msdnet.machine import cores
+from msdnet.pixels import centre, cropped, opened, reason, usual_resize
 
 __all__ = ["FolderData"]
 
@@ -105,11 +106,11 @@ class FolderData(ImageData):
         workers: int | None = None,
     ) -> None:
         check_whole("crop_size", crop_size)
-        resize = round(crop_size * 8 / 7) if resize is None else resize
+        resize = usual_resize(crop_size) if resize is None else resize
         check_whole("resize", resize, at_least=crop_size)
         check_number("colour_jitter", colour_jitter, low=0, high=1)
         check_choice("unreadable", unreadable, get_args(_Unreadable))
-        self.workers = min(8, _cores()) if workers is None else workers
+        self.workers = min(8, cores()) if workers is None else workers
         check_whole("workers", self.workers, at_least=0)
         self.root = Path(root)
         self.name = self.root.resolve().name
@@ -368,7 +369,3 @@ def _leave_group(_worker: int) -> None:
     """Ctrl-C and a signal to the whole group are for the main process, which may want to finish a step and save."""
     if hasattr(os, "setpgrp"):
         os.setpgrp()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

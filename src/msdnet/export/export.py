@@ -18,6 +18,7 @@ from msdnet.bundle import FORMAT, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, H
 from msdnet.data import UNREADABLE, Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import MSDNet
+from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
 from msdnet.training import load_run
@@ -76,7 +77,7 @@ def _resize(data: Mapping[str, Any], side: int) -> int:
     """To what the shorter side of an image is resized before its centre is cropped."""
     if data.get("dataset") != "folder":
         return side
-    return int(data["resize"] or round(side * 8 / 7))
+    return int(data["resize"] or usual_resize(side))
 
 
 def export_network(

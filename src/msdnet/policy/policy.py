@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from msdnet.checks import check_choice
+from msdnet.checks import check_choice, check_whole, table_from_json
 from msdnet.policy.confidence import MEASURES, Measure
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of
 from msdnet.policy.paper import lean_for, thresholds_at
@@ -104,15 +104,9 @@ class Policy:
 
     @classmethod
     def from_json(cls, text: str) -> "Policy":
+        values = table_from_json(text, "policy", FORMAT)
         try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"policy: not JSON ({error})") from error
-        try:
-            if not isinstance(values, dict):
-                raise TypeError(f"must be a table of fields, got {type(values).__name__}")
-            if values["format"] > FORMAT:
-                raise ValueError(f"format {values['format']} is newer than this version of msdnet reads ({FORMAT})")
+            check_whole("format", values["format"])
             return cls(values["method"], values["measure"])._learned(values)
         except KeyError as error:
             raise ValueError(f"policy: has no {error.args[0]!r}") from error

@@ -6,7 +6,6 @@ for the whole process would do as well, but then every other session of the proc
 """
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,9 +16,10 @@ from numpy.typing import NDArray
 
 from msdnet.bundle import STAGES, Bundle
 from msdnet.checks import check_whole
+from msdnet.machine import cores
 from msdnet.runtime.engine import Array, Engine, Rows, State
 
-__all__ = ["OnnxEngine", "cores", "make_session"]
+__all__ = ["OnnxEngine", "make_session"]
 
 IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
@@ -113,7 +113,3 @@ def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own kinds, which differ between versions
         raise ValueError(f"{graph}: ONNX Runtime cannot run it ({error})") from error
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
