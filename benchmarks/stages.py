@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.machine import record
+from msdnet import preset_config
 from msdnet.networks import MSDNet, create_network
 
 
@@ -37,7 +38,7 @@ def seconds(run: Callable[[MSDNet, Tensor], None], network: MSDNet, images: Tens
 @torch.inference_mode()
 def measure(preset: str, batch: int, rounds: int) -> dict[str, float | list[float]]:
     torch.manual_seed(0)
-    network = create_network(preset).eval()
+    network = create_network(preset_config(preset)).eval()
     side = 224 if network.config.stem == "imagenet" else 32
     images = torch.randn(batch, 3, side, side)
     for run in (whole, staged):

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from msdnet import PRESETS, NetworkConfig, preset_config
+from msdnet import PRESETS, MSDNetConfig, preset_config
 from msdnet.drawing import draw_svg
 from msdnet.networks import create_network
 from msdnet.plan import Grid
@@ -23,7 +23,7 @@ PAGES = ("README.md", "docs/architecture.md", "docs/budgets.md", "docs/training.
 def drawings() -> dict[str, str]:
     """Every drawing by the path of its file."""
     anytime = Grid(preset_config("cifar_anytime"))
-    reduced = Grid(NetworkConfig(exits=(3, 6, 9)))
+    reduced = Grid(MSDNetConfig(exits=(3, 6, 9)))
     return {
         "docs/figures/layout.svg": draw_svg(
             anytime, "The first four layers of an MSDNet with three scales", last_layer=4

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from msdnet import preset_config
 from msdnet.bundle import Bundle
 from msdnet.networks import MSDNet, create_network
 from tests.helpers import settle, tiny_bundle
@@ -21,7 +22,7 @@ def _seeded() -> None:
 def small_network() -> MSDNet:
     """Three scales, three exits, a few thousand parameters, BN statistics away from where they start."""
     sizes = {"seed_channels": 4, "growth": 2, "head_width": 8, "classes": 7}
-    return settle(create_network("cifar_anytime", exits=(1, 3, 5), **sizes))
+    return settle(create_network(preset_config("cifar_anytime"), exits=(1, 3, 5), **sizes))
 
 
 @pytest.fixture(scope="session")

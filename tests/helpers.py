@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from msdnet import NetworkConfig
+from msdnet import MSDNetConfig
 from msdnet.bundle import Bundle, ImageSpec
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, Part
 from msdnet.export import export_network
-from msdnet.networks import MSDNet, StagedNetwork, create_network
+from msdnet.networks import StagedNetwork, create_network
+
+N = TypeVar("N", bound=StagedNetwork)
 
 
-def settle(network: MSDNet, side: int = 32, batches: int = 3, rows: int = 8) -> MSDNet:
+def settle(network: N, side: int = 32, batches: int = 3, rows: int = 8) -> N:
     """Set the BN statistics by a few training-mode batches, then switch to evaluation mode."""
     network.train()
     with torch.no_grad():
@@ -72,7 +75,7 @@ class ColouredSquares(ImageData):
             yield Batch(images[start : start + batch_size], labels[start : start + batch_size])
 
 
-TINY = NetworkConfig(
+TINY = MSDNetConfig(
     exits=(1, 2, 3), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8, growth=4
 )
 

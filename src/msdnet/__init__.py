@@ -4,14 +4,14 @@ Importing this package needs no torch; the functions that do need it import it w
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from msdnet.config import NetworkConfig, even, growing
+from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
 from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
 if TYPE_CHECKING:
-    from msdnet.networks import MSDNet
+    from msdnet.networks import MSDNet, StagedNetwork
     from msdnet.runtime import Model
     from msdnet.torch_engine import Precision
 
@@ -19,6 +19,7 @@ __version__ = VERSION
 
 __all__ = [
     "PRESETS",
+    "MSDNetConfig",
     "NetworkConfig",
     "create_network",
     "even",
@@ -63,7 +64,11 @@ def load(
     return Model(found, TorchEngine(found, device=device, precision=precision))
 
 
-def create_network(network: str | NetworkConfig, **overrides: Any) -> "MSDNet":
+@overload
+def create_network(network: MSDNetConfig, **overrides: Any) -> "MSDNet": ...
+@overload
+def create_network(network: str | NetworkConfig, **overrides: Any) -> "StagedNetwork": ...
+def create_network(network: str | NetworkConfig, **overrides: Any) -> "StagedNetwork":
     """A network with fresh weights, from a preset's name or a config; overrides replace fields of the config.
 
     >>> create_network("cifar_anytime", classes=10).exit_count

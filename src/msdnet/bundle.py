@@ -147,7 +147,7 @@ class Manifest:
         return [WEIGHTS, *stages, STAGES, *([] if self.held_out is None else [HELD_OUT])]
 
     def to_json(self) -> str:
-        return json.dumps({**asdict(self), "network": json.loads(self.network.to_json())}, indent=2) + "\n"
+        return json.dumps({**asdict(self), "network": self.network.to_dict()}, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> "Manifest":

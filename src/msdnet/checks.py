@@ -119,5 +119,8 @@ def _nested(hint: object, value: object, what: str) -> object:
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for option in options:
         if isinstance(option, type) and dataclasses.is_dataclass(option) and value is not None:
-            return value if isinstance(value, option) else from_mapping(option, value, what)
+            own = getattr(option, "from_dict", None)  # of a table that says itself what it is
+            if isinstance(value, option):
+                return value
+            return from_mapping(option, value, what) if own is None else own(value)
     return value

@@ -6,13 +6,14 @@ Knows nothing of tensors, data sets or trained weights, and needs nothing but th
 import dataclasses
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, whole_numbers
 
-__all__ = ["NetworkConfig", "even", "growing"]
+__all__ = ["MSDNetConfig", "NetworkConfig", "even", "growing"]
 
 Reduction = Literal["blocks", "tail", "none"]
 Stem = Literal["cifar", "imagenet"]
@@ -46,10 +47,74 @@ def growing(n: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkConfig:
+class NetworkConfig(ABC):
+    """What all networks have in common. Each kind of them has a config of its own, known in JSON by `kind`."""
+
+    kind: ClassVar[str]
+    _kinds: ClassVar[dict[str, type["NetworkConfig"]]] = {}
+
+    classes: int = 100
+    """Width of every classifier's output."""
+
+    input_channels: int = 3
+    """Channels of an image: 1 for grey, 3 for colour."""
+
+    def __init_subclass__(cls, kind: str) -> None:
+        cls.kind = kind
+        cls._kinds[kind] = cls
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "input_channels"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """The number of layers."""
+
+    @property
+    @abstractmethod
+    def exit_layers(self) -> tuple[int, ...]:
+        """Layers whose classifiers are built."""
+
+    @property
+    @abstractmethod
+    def smallest_side(self) -> int:
+        """The least height and width of an image."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, **dataclasses.asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The config that `to_dict` gave; what is missing takes its default, what is unknown is refused."""
+        if not isinstance(values, Mapping):
+            raise TypeError(f"a network config must be a table of fields, got {type(values).__name__}")
+        kind = values.get("kind", MSDNetConfig.kind)
+        check_choice("a network config: kind", kind, cls._kinds)
+        chosen = cls._kinds[kind]
+        if not issubclass(chosen, cls):
+            raise TypeError(f"a network config: kind must be {cls.kind}, got {kind}")
+        fields = {name: value for name, value in values.items() if name != "kind"}
+        return from_mapping(chosen, fields, "a network config")
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The config that `to_json` wrote."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a network config must be JSON: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class MSDNetConfig(NetworkConfig, kind="msdnet"):
     """An MSDNet. The defaults are the paper's for CIFAR; scale 1 is the finest, scale S the coarsest.
 
-    >>> NetworkConfig(exits=even(4, 2, 7)).depth
+    >>> MSDNetConfig(exits=even(4, 2, 7)).depth
     16
     """
 
@@ -58,12 +123,6 @@ class NetworkConfig:
 
     layers: int | None = None
     """Layers that the reduction is laid out over. By default the last exit's; none after that is built."""
-
-    classes: int = 100
-    """Width of every classifier's output."""
-
-    input_channels: int = 3
-    """Channels of an image: 1 for grey, 3 for colour."""
 
     scales: int = 3
     """Number of scales S, each half as fine as the one before."""
@@ -102,9 +161,10 @@ class NetworkConfig:
     """Whether every exit is built, or the last one alone."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("exits", "channel_factors", "bottleneck_factors"):
             object.__setattr__(self, name, whole_numbers(name, getattr(self, name)))
-        for name in ("classes", "input_channels", "scales", "seed_channels", "growth"):
+        for name in ("scales", "seed_channels", "growth"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
             check_flag(name, getattr(self, name))
@@ -188,18 +248,3 @@ class NetworkConfig:
         """The least height and width of an image: below it the coarsest map is too small for a head."""
         halvings = _STEM_HALVINGS[self.stem] + self.scales - 1
         return ((_LEAST_COARSEST_SIDE - 1) << halvings) + 1
-
-    def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> "NetworkConfig":
-        """The config that `to_json` wrote; what is missing takes its default, what is unknown is refused."""
-        try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"a network config must be JSON: {error}") from error
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "NetworkConfig":
-        return from_mapping(cls, values, "a network config")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msdnet.config import NetworkConfig
+from msdnet.config import MSDNetConfig
 
 __all__ = ["IMAGE", "Cell", "Grid", "Stage", "Wiring"]
 
@@ -76,7 +76,7 @@ class Stage:
 class Grid:
     """The cells of a network, layer by layer and fine to coarse: only those that some exit depends on."""
 
-    def __init__(self, config: NetworkConfig) -> None:
+    def __init__(self, config: MSDNetConfig) -> None:
         self.config = config
         widths = config.widths
         self.exits = tuple(Cell(layer, self.scales_of(layer)[-1]) for layer in config.exit_layers)

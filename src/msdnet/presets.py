@@ -3,25 +3,25 @@
 Knows configs only; `msdnet.create_network` builds what is named here.
 """
 
-import dataclasses
 from typing import Any
 
-from msdnet.config import NetworkConfig, even, growing
+from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
 from msdnet.naming import Registry
+from msdnet.systems import SYSTEMS
 
 __all__ = ["PRESETS", "network_config", "preset_config", "register_preset"]
 
-PRESETS: Registry[NetworkConfig] = Registry("preset")
+PRESETS: Registry[MSDNetConfig] = Registry("preset")
 
 
-def register_preset(name: str, config: NetworkConfig) -> None:
+def register_preset(name: str, config: MSDNetConfig) -> None:
     """Make a network known by name; a name can be given once."""
-    if not isinstance(config, NetworkConfig):
-        raise TypeError(f"config must be a NetworkConfig, got {type(config).__name__}")
+    if not isinstance(config, MSDNetConfig):
+        raise TypeError(f"config must be an MSDNetConfig, got {type(config).__name__}")
     PRESETS.register(name, config)
 
 
-def preset_config(name: str) -> NetworkConfig:
+def preset_config(name: str) -> MSDNetConfig:
     """The config of a preset.
 
     >>> preset_config("cifar_anytime").exits
@@ -31,19 +31,21 @@ def preset_config(name: str) -> NetworkConfig:
 
 
 def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkConfig:
-    """A preset's config, or the one given, with some fields replaced.
+    """The config of a preset or of a system, or the one given, with some fields replaced.
 
     >>> network_config("cifar_anytime", classes=10).classes
     10
     """
-    config = preset_config(network) if isinstance(network, str) else network
+    config = network
+    if isinstance(network, str):
+        config = SYSTEMS[network] if network in SYSTEMS else preset_config(network)
     if not isinstance(config, NetworkConfig):
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
-    return NetworkConfig.from_dict(dataclasses.asdict(config) | overrides)
+    return type(config).from_dict(config.to_dict() | overrides)
 
 
-def _imagenet(exits: tuple[int, ...]) -> NetworkConfig:
-    return NetworkConfig(
+def _imagenet(exits: tuple[int, ...]) -> MSDNetConfig:
+    return MSDNetConfig(
         exits=exits,
         classes=1000,
         scales=4,
@@ -57,13 +59,13 @@ def _imagenet(exits: tuple[int, ...]) -> NetworkConfig:
 
 
 # Anytime prediction on CIFAR: the paper's 11 exits, and the 10 and 7 of the two released codes.
-register_preset("cifar_anytime", NetworkConfig(exits=even(4, 2, 11)))
-register_preset("cifar_anytime_10", NetworkConfig(exits=even(4, 2, 10)))
-register_preset("cifar_anytime_7", NetworkConfig(exits=even(4, 2, 7)))
+register_preset("cifar_anytime", MSDNetConfig(exits=even(4, 2, 11)))
+register_preset("cifar_anytime_10", MSDNetConfig(exits=even(4, 2, 10)))
+register_preset("cifar_anytime_7", MSDNetConfig(exits=even(4, 2, 7)))
 
 # Budgeted batch on CIFAR: 10, 15, 21, 28 and 36 layers.
 for _n in range(4, 9):
-    register_preset(f"cifar_batch_{_n}", NetworkConfig(exits=growing(_n)))
+    register_preset(f"cifar_batch_{_n}", MSDNetConfig(exits=growing(_n)))
 
 # ImageNet, both settings: exits where the released codes put them, and at the paper's layers k * i + 3.
 for _k in (4, 6, 7):
@@ -71,4 +73,4 @@ for _k in (4, 6, 7):
     register_preset(f"imagenet_{_k}_paper", _imagenet(even(_k + 3, _k, 5)))
 
 # Under a million parameters with CIFAR-10's ten classes: narrow heads, which hold most of the parameters elsewhere.
-register_preset("cifar_small", NetworkConfig(exits=(3, 6, 10, 15), head_width=64, classes=10))
+register_preset("cifar_small", MSDNetConfig(exits=(3, 6, 10, 15), head_width=64, classes=10))

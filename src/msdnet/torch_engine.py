@@ -18,7 +18,7 @@ from torch import Tensor
 
 from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.checks import check_choice
-from msdnet.networks import MSDNet, StagedNetwork, create_network
+from msdnet.networks import StagedNetwork, create_network
 from msdnet.networks import State as NetworkState
 from msdnet.runtime.engine import Array, Engine, Probabilities, Rows, State
 from msdnet.runtime.tensors import read_tensors
@@ -151,7 +151,7 @@ class _Graph:
     maps: Maps
 
 
-def network_of(bundle: Bundle) -> MSDNet:
+def network_of(bundle: Bundle) -> StagedNetwork:
     """The bundle's network, in evaluation mode."""
     network = create_network(bundle.manifest.network).eval()
     weights = {name: torch.from_numpy(value) for name, value in read_tensors(bundle, WEIGHTS).items()}

@@ -1,13 +1,14 @@
 """What only a GPU can show: run with `make test-gpu`."""
 
 import copy
+import dataclasses
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
-from msdnet import create_network
+from msdnet import create_network, preset_config
 from msdnet.data import Batch, DataConfig
 from msdnet.networks import MSDNet
 from msdnet.training import Interrupted, Recipe, resume, train
@@ -33,7 +34,7 @@ RECIPE = Recipe(
 
 def network_on(device: str) -> MSDNet:
     torch.manual_seed(0)
-    return create_network("cifar_batch_5", classes=10).to(device).to(memory_format=torch.channels_last)
+    return create_network(preset_config("cifar_batch_5"), classes=10).to(device).to(memory_format=torch.channels_last)
 
 
 def some_batches(device: str, count: int = 6) -> list[Batch]:
@@ -136,3 +137,13 @@ def test_a_run_is_stopped_and_resumed(tmp_path: Path) -> None:
     assert min(summary.held_out_accuracy) > 0.8
     assert summary.peak_memory_bytes is not None
     assert summary.peak_memory_bytes > 0
+
+
+def test_a_teacher_beside_its_student_says_the_same_as_alone() -> None:
+    recipe = dataclasses.replace(RECIPE, loss=Loss(distillation=Distillation(weight=1.0, teacher="network")))
+    torch.manual_seed(1)
+    teacher = create_network("wide_resnet_16_8", classes=10).to("cuda").to(memory_format=torch.channels_last)
+    batches = some_batches("cuda")
+    graphed = losses(GraphedStep(network_on("cuda"), recipe, (32, 32), teacher=teacher), batches)
+    plain = losses(Step(network_on("cuda"), recipe, (32, 32), teacher=teacher), batches)
+    assert graphed == pytest.approx(plain, rel=2e-2)

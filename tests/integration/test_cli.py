@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 import msdnet
-from msdnet import NetworkConfig
+from msdnet import MSDNetConfig
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -75,7 +75,7 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
         for number in range(40):
             pixels = np.clip(level + 30 * random.standard_normal((24, 24, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
-    config = NetworkConfig(exits=(1, 2), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8)
+    config = MSDNetConfig(exits=(1, 2), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8)
     (tmp_path / "network.json").write_text(config.to_json())
     trained = run(
         *("train", "fast", "--data", str(tmp_path / "photos"), "--out", str(tmp_path / "run"), "--image-size", "16"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from msdnet import PRESETS, NetworkConfig, create_network
+from msdnet import PRESETS, MSDNetConfig, create_network
 from msdnet.bundle import Bundle, ImageSpec, stage_file
 from msdnet.export import ExportError, export_network
 from msdnet.export import export as module
@@ -19,7 +19,7 @@ from msdnet.runtime import OnnxEngine
 from tests.helpers import TINY, settle
 
 
-def side_of(config: NetworkConfig) -> int:
+def side_of(config: MSDNetConfig) -> int:
     return 96 if config.stem == "imagenet" else 32
 
 

@@ -12,7 +12,7 @@ import torch
 from torchvision import datasets  # type: ignore[import-untyped]
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
-from msdnet import NetworkConfig
+from msdnet import MSDNetConfig
 from msdnet.data.base import UNREADABLE, Epoch
 from msdnet.data.folder import FolderData
 
@@ -86,7 +86,7 @@ def test_a_truncated_photo_is_skipped(photos: Path, tmp_path: Path) -> None:
 
 def test_the_command_line_trains_on_photos(photos: Path, tmp_path: Path) -> None:
     """One epoch of few photos with a small network: the whole way, with worker processes and the ImageNet stem."""
-    config = NetworkConfig(exits=(1, 2, 3), stem="imagenet", seed_channels=8, growth=8, head_width=32)
+    config = MSDNetConfig(exits=(1, 2, 3), stem="imagenet", seed_channels=8, growth=8, head_width=32)
     (tmp_path / "small.json").write_text(config.to_json())
     options = ["--data", photos, "--network", tmp_path / "small.json", "--image-size", "96", "--subset", "128"]
     sizes = ["--epochs", "1", "--batch-size", "16", "--workers", "2", "--device", "cpu", "--out", tmp_path / "run"]

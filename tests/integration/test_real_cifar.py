@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from msdnet import NetworkConfig
+from msdnet import MSDNetConfig
 from msdnet.data import DataConfig
 from msdnet.data.cifar import CifarData
 from msdnet.training import Recipe, train
@@ -35,7 +35,7 @@ def test_normalisation_is_that_of_the_training_images(data: CifarData) -> None:
 
 
 def test_a_tiny_network_beats_chance_at_every_exit(cifar100_root: Path, tmp_path: Path) -> None:
-    network = NetworkConfig(exits=(1, 3, 5), seed_channels=8, growth=4, head_width=48)
+    network = MSDNetConfig(exits=(1, 3, 5), seed_channels=8, growth=4, head_width=48)
     recipe = Recipe(
         epochs=4,
         batch_size=32,

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from msdnet import NetworkConfig
+from msdnet import MSDNetConfig
 
 
 @st.composite
-def configs(draw: st.DrawFn, ablations: bool = True) -> NetworkConfig:
+def configs(draw: st.DrawFn, ablations: bool = True) -> MSDNetConfig:
     scales = draw(st.integers(1, 4))
     factors = st.lists(st.integers(1, 4), min_size=scales, max_size=scales)
     exits = sorted(draw(st.sets(st.integers(1, 9), min_size=1, max_size=4)))
@@ -20,7 +20,7 @@ def configs(draw: st.DrawFn, ablations: bool = True) -> NetworkConfig:
         "intermediate_classifiers": draw(st.booleans()),
     }
     multi_scale = switches["multi_scale"] or not ablations
-    return NetworkConfig(
+    return MSDNetConfig(
         exits=tuple(exits),
         layers=draw(st.none() | st.integers(exits[-1], exits[-1] + 4)),
         classes=draw(st.integers(1, 5)),

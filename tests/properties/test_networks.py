@@ -5,7 +5,7 @@ import dataclasses
 import torch
 from hypothesis import given, settings
 
-from msdnet import NetworkConfig, create_network
+from msdnet import MSDNetConfig, create_network
 from msdnet.drawing import draw_svg, draw_text
 from msdnet.plan import IMAGE, Grid
 from tests.helpers import close, run_stages, settle
@@ -18,13 +18,13 @@ moderate = settings(max_examples=30, deadline=None)
 
 @given(configs())
 @thorough
-def test_json_round_trip(config: NetworkConfig) -> None:
-    assert NetworkConfig.from_json(config.to_json()) == config
+def test_json_round_trip(config: MSDNetConfig) -> None:
+    assert MSDNetConfig.from_json(config.to_json()) == config
 
 
 @given(configs())
 @thorough
-def test_plan_computes_every_cell_once_and_finds_what_it_reads(config: NetworkConfig) -> None:
+def test_plan_computes_every_cell_once_and_finds_what_it_reads(config: MSDNetConfig) -> None:
     grid = Grid(config)
     for stages in (grid.lazy_stages, grid.whole_stages):
         computed = [cell for stage in stages for cell in stage.computes]
@@ -45,7 +45,7 @@ def test_plan_computes_every_cell_once_and_finds_what_it_reads(config: NetworkCo
 
 @given(configs())
 @thorough
-def test_lazy_stages_are_minimal(config: NetworkConfig) -> None:
+def test_lazy_stages_are_minimal(config: MSDNetConfig) -> None:
     """Whatever a stage computes is read within it, or is the exit's own cell."""
     grid = Grid(config)
     for stage in grid.lazy_stages:
@@ -60,7 +60,7 @@ def test_lazy_stages_are_minimal(config: NetworkConfig) -> None:
 
 @given(configs(ablations=False))
 @moderate
-def test_counts_equal_an_independent_derivation(config: NetworkConfig) -> None:
+def test_counts_equal_an_independent_derivation(config: MSDNetConfig) -> None:
     """Parameters, whole and lazy costs against a counter that was written from the paper, not from this code."""
     size = (config.smallest_side + 3, config.smallest_side + 8)
     network = create_network(config)
@@ -76,7 +76,7 @@ def test_counts_equal_an_independent_derivation(config: NetworkConfig) -> None:
 
 @given(configs())
 @moderate
-def test_costs_increase_and_lazy_never_costs_more(config: NetworkConfig) -> None:
+def test_costs_increase_and_lazy_never_costs_more(config: MSDNetConfig) -> None:
     network = create_network(config)
     lazy, whole = (network.costs(config.smallest_side, lazy=lazy) for lazy in (True, False))
     assert list(lazy) == sorted(set(lazy))
@@ -87,7 +87,7 @@ def test_costs_increase_and_lazy_never_costs_more(config: NetworkConfig) -> None
 
 @given(configs())
 @moderate
-def test_staged_equals_whole_and_keep_commutes_with_advance(config: NetworkConfig) -> None:
+def test_staged_equals_whole_and_keep_commutes_with_advance(config: MSDNetConfig) -> None:
     torch.manual_seed(0)
     side = config.smallest_side + 7
     network = settle(create_network(config), side)
@@ -105,7 +105,7 @@ def test_staged_equals_whole_and_keep_commutes_with_advance(config: NetworkConfi
 
 @given(configs())
 @moderate
-def test_every_grid_can_be_drawn(config: NetworkConfig) -> None:
+def test_every_grid_can_be_drawn(config: MSDNetConfig) -> None:
     grid = Grid(config)
     assert draw_svg(grid).count("<title>") == len(grid.cells)
     assert len(draw_text(grid).splitlines()) == config.scales + 2  # nine layers fit into one band

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msdnet import NetworkConfig, even, growing
+from msdnet import MSDNetConfig, even, growing
 
 
 def test_exit_helpers_give_the_papers_layers() -> None:
@@ -15,42 +15,42 @@ def test_exit_helpers_give_the_papers_layers() -> None:
 
 
 def test_is_frozen_and_hashable() -> None:
-    config = NetworkConfig(exits=(2,))
+    config = MSDNetConfig(exits=(2,))
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.growth = 8  # type: ignore[misc]
-    assert hash(config) == hash(NetworkConfig(exits=(2,)))
+    assert hash(config) == hash(MSDNetConfig(exits=(2,)))
 
 
 def test_lists_become_tuples() -> None:
-    config = NetworkConfig(exits=[2, 4], channel_factors=[1, 2, 4])  # type: ignore[arg-type]
+    config = MSDNetConfig(exits=[2, 4], channel_factors=[1, 2, 4])  # type: ignore[arg-type]
     assert config.exits == (2, 4)
-    assert config == NetworkConfig(exits=(2, 4))
+    assert config == MSDNetConfig(exits=(2, 4))
 
 
 def test_numpy_numbers_become_plain_ones() -> None:
-    config = NetworkConfig(exits=np.array([2, 4]), classes=np.int64(10), head_width=np.int32(8))  # type: ignore[arg-type]
-    assert config == NetworkConfig(exits=(2, 4), classes=10, head_width=8)
-    assert NetworkConfig.from_json(config.to_json()) == config
+    config = MSDNetConfig(exits=np.array([2, 4]), classes=np.int64(10), head_width=np.int32(8))  # type: ignore[arg-type]
+    assert config == MSDNetConfig(exits=(2, 4), classes=10, head_width=8)
+    assert MSDNetConfig.from_json(config.to_json()) == config
 
 
 def test_depth_follows_the_last_exit_unless_given() -> None:
-    assert NetworkConfig(exits=(2, 5)).depth == 5
-    assert NetworkConfig(exits=(2, 5), layers=9).depth == 9
+    assert MSDNetConfig(exits=(2, 5)).depth == 5
+    assert MSDNetConfig(exits=(2, 5), layers=9).depth == 9
 
 
 def test_without_intermediate_classifiers_only_the_last_exit_is_built() -> None:
-    assert NetworkConfig(exits=(2, 5), intermediate_classifiers=False).exit_layers == (5,)
+    assert MSDNetConfig(exits=(2, 5), intermediate_classifiers=False).exit_layers == (5,)
 
 
 def test_smallest_side_grows_with_stem_and_scales() -> None:
-    assert NetworkConfig(exits=(2,)).smallest_side == 9
-    assert NetworkConfig(exits=(2,), stem="imagenet").smallest_side == 33
+    assert MSDNetConfig(exits=(2,)).smallest_side == 9
+    assert MSDNetConfig(exits=(2,), stem="imagenet").smallest_side == 33
 
 
 def test_json_is_plain_and_comes_back_equal() -> None:
-    config = NetworkConfig(exits=(2, 5), head_width="input", dense=False, transition_ratio=0.25, layers=7)
+    config = MSDNetConfig(exits=(2, 5), head_width="input", dense=False, transition_ratio=0.25, layers=7)
     assert json.loads(config.to_json())["exits"] == [2, 5]
-    assert NetworkConfig.from_json(config.to_json()) == config
+    assert MSDNetConfig.from_json(config.to_json()) == config
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_json_is_plain_and_comes_back_equal() -> None:
 )
 def test_refuses(fields: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        NetworkConfig(**({"exits": (2, 4)} | fields))
+        MSDNetConfig(**({"exits": (2, 4)} | fields))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_refuses(fields: dict[str, Any], error: type[Exception], message: str) -
 )
 def test_refuses_json(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        NetworkConfig.from_json(text)
+        MSDNetConfig.from_json(text)
 
 
 @pytest.mark.parametrize("arguments", [(0, 2, 3), (4, 0, 3), (4, 2, 0), (4, 2, -1)])

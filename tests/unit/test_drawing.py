@@ -1,12 +1,12 @@
 import xml.etree.ElementTree as ET
 
-from msdnet import NetworkConfig, preset_config
+from msdnet import MSDNetConfig, preset_config
 from msdnet.drawing import draw_svg, draw_text
 from msdnet.plan import Grid
 
 
 def test_text_shows_the_stage_of_every_cell() -> None:
-    drawing = draw_text(Grid(NetworkConfig(exits=(2, 4), layers=6)))
+    drawing = draw_text(Grid(MSDNetConfig(exits=(2, 4), layers=6)))
     assert drawing == (
         "   layer   0  1  2  3  4\n"
         " scale 1   1  2  2  .  .\n"
@@ -17,7 +17,7 @@ def test_text_shows_the_stage_of_every_cell() -> None:
 
 
 def test_text_goes_on_below_where_a_terminal_is_narrow() -> None:
-    bands = draw_text(Grid(NetworkConfig(exits=(2, 4), layers=6)), columns=18).split("\n\n")
+    bands = draw_text(Grid(MSDNetConfig(exits=(2, 4), layers=6)), columns=18).split("\n\n")
     assert [band.splitlines()[0] for band in bands] == ["   layer   0  1  2", "   layer   3  4"]
     assert max(len(line) for band in bands for line in band.splitlines()) <= 18
 

@@ -117,3 +117,15 @@ def test_balancing_averages_gradients_where_exits_share_layers_and_leaves_heads_
         # Exits are at layers 1, 2 and 3: three share the seed layer and layer 1, two layer 2, one layer 3.
         shared_by = 1 if name.startswith("heads") else {"0": 3, "1": 3, "2": 2, "3": 1}[name[len("cells.layer")]]
         torch.testing.assert_close(balanced[name], gradient / shared_by)
+
+
+def test_another_network_teaches_every_exit() -> None:
+    logits, taught, labels = torch.randn(4, 6, 3), torch.randn(6, 3), torch.randint(0, 3, (6,))
+    weights = torch.tensor([1.0, 2.0, 0.5, 0.5])
+    plain = training_loss(logits, labels, weights, Loss())
+    distillation = Distillation(weight=0.7, temperature=3.0, teacher="network")
+    target = (taught / 3).softmax(dim=1)
+    divergences = [functional.kl_div((x / 3).log_softmax(dim=1), target, reduction="batchmean") for x in logits]
+    expected = plain + 0.7 * 9 * sum(w * d for w, d in zip(weights, divergences, strict=True))
+    found = training_loss(logits, labels, weights, Loss(distillation=distillation), taught)
+    assert float(found) == pytest.approx(float(expected))

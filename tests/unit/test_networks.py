@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional
 
 import msdnet
-from msdnet import NetworkConfig, create_network, even, growing
+from msdnet import MSDNetConfig, create_network, even, growing, preset_config
 from msdnet.networks import MSDNet
 from msdnet.plan import Cell
 from tests.helpers import close, run_stages, settle
@@ -46,7 +46,7 @@ def parameter_count(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def counted(config: NetworkConfig, side: int) -> Counts:
+def counted(config: MSDNetConfig, side: int) -> Counts:
     """Parameters and costs by the independent derivation."""
     values = dataclasses.asdict(config) | {"layers": config.depth}
     for switch in SWITCHES:
@@ -59,7 +59,7 @@ def counted(config: NetworkConfig, side: int) -> Counts:
 def test_every_preset_agrees_with_the_independent_derivation(preset: str) -> None:
     with torch.device("meta"):
         network = create_network(preset)
-    expected = counted(network.config, side_of(preset))
+    expected = counted(preset_config(preset), side_of(preset))
     assert parameter_count(network) == expected.parameters
     assert network.costs(side_of(preset)) == expected.lazy
     assert network.costs(side_of(preset), lazy=False) == expected.whole
@@ -253,7 +253,7 @@ def test_without_dense_connections_early_maps_do_not_reach_later_layers_directly
         (
             torch.zeros(1, 3, 8, 32),
             ValueError,
-            "at least 9 pixels high and wide for 3 scales with the cifar stem, got 8 x 32",
+            "at least 9 pixels high and wide, got 8 x 32",
         ),
         ([[1.0]], TypeError, "images must be a torch tensor, got list"),
     ],
@@ -308,8 +308,8 @@ def test_there_is_no_stage_after_the_last(small_network: MSDNet) -> None:
 
 
 def test_create_network_takes_configs_and_overrides() -> None:
-    network = create_network(NetworkConfig(exits=growing(2)), exits=even(2, 1, 2), classes=3)
-    assert network.config == NetworkConfig(exits=(2, 3), classes=3)
+    network = create_network(MSDNetConfig(exits=growing(2)), exits=even(2, 1, 2), classes=3)
+    assert network.config == MSDNetConfig(exits=(2, 3), classes=3)
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ def test_compiles_without_a_graph_break(small_network: MSDNet) -> None:
 
 def test_maps_are_forgotten_as_soon_as_nothing_reads_them() -> None:
     """While a stage runs, it holds about one map for each scale, not all that it computed."""
-    network = settle(create_network("cifar_batch_8", exits=(36,)))
+    network = settle(create_network(preset_config("cifar_batch_8"), exits=(36,)))
     held: list[int] = []
     compute = network.compute
 

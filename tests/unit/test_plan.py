@@ -1,6 +1,6 @@
 import pytest
 
-from msdnet import NetworkConfig, even, preset_config
+from msdnet import MSDNetConfig, even, preset_config
 from msdnet.plan import IMAGE, Cell, Grid
 
 
@@ -40,37 +40,37 @@ def test_blocks_give_up_one_scale_each_and_halve_the_channels() -> None:
 
 
 def test_tail_shrinks_over_the_last_layers() -> None:
-    grid = Grid(NetworkConfig(exits=(4, 8, 12), reduction="tail"))
+    grid = Grid(MSDNetConfig(exits=(4, 8, 12), reduction="tail"))
     assert [len(grid.scales_of(layer)) for layer in (0, 1, 10, 11, 12)] == [3, 3, 3, 2, 1]
     assert {cell.layer for cell, wiring in grid.cells.items() if wiring.transition} == {4, 8}
 
 
 def test_tail_of_a_network_shallower_than_its_scales_still_seeds_them_all() -> None:
-    grid = Grid(NetworkConfig(exits=(1,), reduction="tail"))
+    grid = Grid(MSDNetConfig(exits=(1,), reduction="tail"))
     assert set(grid.cells) == cells((0, 1), (0, 2), (0, 3), (1, 3))
 
 
 def test_cells_that_no_exit_reads_are_not_built() -> None:
-    grid = Grid(NetworkConfig(exits=(4,), reduction="none"))
+    grid = Grid(MSDNetConfig(exits=(4,), reduction="none"))
     assert set(grid.cells) == {Cell(layer, scale) for layer in range(5) for scale in (1, 2, 3)} - cells(
         (3, 1), (4, 1), (4, 2)
     )
 
 
 def test_layers_past_the_last_exit_only_stretch_the_blocks() -> None:
-    grid = Grid(NetworkConfig(exits=(2, 4), layers=12))
+    grid = Grid(MSDNetConfig(exits=(2, 4), layers=12))
     assert max(cell.layer for cell in grid.cells) == 4
     assert len(grid.scales_of(4)) == 3
 
 
 def test_without_dense_connections_a_layer_is_as_wide_as_its_growth() -> None:
-    grid = Grid(NetworkConfig(exits=even(4, 2, 3), dense=False))
+    grid = Grid(MSDNetConfig(exits=even(4, 2, 3), dense=False))
     assert all(wiring.channels == 6 * 2 ** (cell.scale - 1) for cell, wiring in grid.cells.items() if cell.layer > 0)
     assert all(wiring.transition is None for wiring in grid.cells.values())
 
 
 def test_one_scale_at_a_time_takes_a_strided_step_between_blocks() -> None:
-    grid = Grid(NetworkConfig(exits=(2, 4, 6), multi_scale=False))
+    grid = Grid(MSDNetConfig(exits=(2, 4, 6), multi_scale=False))
     assert set(grid.cells) == cells((0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3))
     step = grid.cells[Cell(3, 2)]
     assert (step.regular, step.strided) == (None, Cell(2, 1))
@@ -79,7 +79,7 @@ def test_one_scale_at_a_time_takes_a_strided_step_between_blocks() -> None:
 
 
 def test_plain_network_is_one_chain() -> None:
-    config = NetworkConfig(exits=(2, 4, 6), multi_scale=False, dense=False, intermediate_classifiers=False)
+    config = MSDNetConfig(exits=(2, 4, 6), multi_scale=False, dense=False, intermediate_classifiers=False)
     grid = Grid(config)
     chain = [IMAGE, *grid.cells]
     assert [wiring.reads for wiring in grid.cells.values()] == [(cell,) for cell in chain[:-1]]
@@ -89,4 +89,4 @@ def test_plain_network_is_one_chain() -> None:
 
 def test_a_transition_that_leaves_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match=r"transition_ratio must leave at least one channel, got 0.01 at layer 3"):
-        NetworkConfig(exits=(2, 6), transition_ratio=0.01)
+        MSDNetConfig(exits=(2, 6), transition_ratio=0.01)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 import msdnet
-from msdnet import NetworkConfig, preset_config, register_preset
+from msdnet import MSDNetConfig, preset_config, register_preset
 from msdnet.naming import Registry
 
 
@@ -26,12 +26,12 @@ def test_a_preset_nothing_like_any_other_is_answered_with_all() -> None:
 
 def test_a_name_is_given_once() -> None:
     with pytest.raises(ValueError, match="preset 'cifar_anytime' is registered already"):
-        register_preset("cifar_anytime", NetworkConfig(exits=(2,)))
+        register_preset("cifar_anytime", MSDNetConfig(exits=(2,)))
     assert preset_config("cifar_anytime").exits[-1] == 24
 
 
 def test_only_configs_are_registered() -> None:
-    with pytest.raises(TypeError, match="config must be a NetworkConfig, got dict"):
+    with pytest.raises(TypeError, match="config must be an MSDNetConfig, got dict"):
         register_preset("mine", {"exits": (2,)})  # type: ignore[arg-type]
     assert "mine" not in msdnet.PRESETS
 
@@ -49,7 +49,7 @@ def test_registry_keeps_the_order_of_registration() -> None:
 @pytest.mark.parametrize("name", [3, "", None])
 def test_a_name_is_a_word(name: Any) -> None:
     with pytest.raises(TypeError, match="a preset's name must be a word, got"):
-        register_preset(name, NetworkConfig(exits=(2,)))
+        register_preset(name, MSDNetConfig(exits=(2,)))
 
 
 def test_capitals_do_not_hide_the_nearest_name() -> None:

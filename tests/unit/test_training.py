@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from msdnet import NetworkConfig, create_network
+from msdnet import MSDNetConfig, create_network
 from msdnet.data import UNREADABLE, Batch, Epoch, Part
 from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
 from msdnet.training import trainer as trainer_module
@@ -337,6 +337,6 @@ def test_live_display_shows_the_newest_figures(capsys: pytest.CaptureFixture[str
 def test_the_model_file_is_all_it_takes_to_build_the_network(tmp_path: Path) -> None:
     summary = run(tmp_path)
     tensors, facts = load_tensors(tmp_path / "model.safetensors")
-    network = create_network(NetworkConfig.from_dict(facts["network"]))
+    network = create_network(MSDNetConfig.from_dict(facts["network"]))
     network.load_state_dict(tensors)
     assert evaluate(network, ColouredSquares().batches("held_out", 8)) == pytest.approx(summary.held_out_accuracy)

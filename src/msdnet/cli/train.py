@@ -31,6 +31,7 @@ Network = Annotated[
     str | None,
     typer.Option(help="A preset or a config's .json file. Default: cifar_anytime, for larger images imagenet_4."),
 ]
+Teacher = Annotated[Path | None, typer.Option(help="A finished run to learn from, for recipes that want one.")]
 Epochs = Annotated[int | None, typer.Option(help="Train longer or shorter; the schedule moves along.")]
 BatchSize = Annotated[int | None, typer.Option(help="Other than the recipe's.")]
 Seed = Annotated[int, typer.Option(help="Weights, order of images and augmentation follow from it.")]
@@ -46,7 +47,7 @@ Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ... Default
 CheckpointSeconds = Annotated[float, typer.Option(help="Seconds between checkpoints.")]
 Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
 # What does not define a run, and may change when it goes on.
-RESUMABLE = ("--data", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
+RESUMABLE = ("--data", "--teacher", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
 
 
 def train(
@@ -56,6 +57,7 @@ def train(
     resume: Resume = None,
     dataset: DatasetName = None,
     network: Network = None,
+    teacher: Teacher = None,
     epochs: Epochs = None,
     batch_size: BatchSize = None,
     seed: Seed = 0,
@@ -76,7 +78,12 @@ def train(
     from msdnet import training
 
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
-    either_way: dict[str, Any] = {"device": device, "test": test, "checkpoint_seconds": checkpoint_seconds}
+    either_way: dict[str, Any] = {
+        "teacher": teacher,
+        "device": device,
+        "test": test,
+        "checkpoint_seconds": checkpoint_seconds,
+    }
     try:
         if resume is not None:
             fixed = (recipe, out, dataset, network, epochs, batch_size, subset, held_out)

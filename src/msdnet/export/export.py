@@ -17,7 +17,7 @@ from torch import Tensor
 from msdnet.bundle import FORMAT, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
 from msdnet.data import UNREADABLE, Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
-from msdnet.networks import MSDNet
+from msdnet.networks import StagedNetwork
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
@@ -81,7 +81,7 @@ def _resize(data: Mapping[str, Any], side: int) -> int:
 
 
 def export_network(
-    network: MSDNet,
+    network: StagedNetwork,
     out: str | Path,
     *,
     name: str,
@@ -123,7 +123,7 @@ def export_network(
     return Bundle(folder)
 
 
-def _as_stored(network: MSDNet, half: bool) -> MSDNet:
+def _as_stored(network: StagedNetwork, half: bool) -> StagedNetwork:
     """A copy with the weights that the bundle will hold."""
     stored = copy.deepcopy(network).eval().float()
     if half:
@@ -150,7 +150,7 @@ class _Judged:
 
 
 @torch.inference_mode()
-def _judge(network: MSDNet, held_out: Iterable[Batch], calibrate: bool) -> _Judged:
+def _judge(network: StagedNetwork, held_out: Iterable[Batch], calibrate: bool) -> _Judged:
     logits, labels = [], []
     device = next(network.parameters()).device
     for images, truth in held_out:
@@ -164,7 +164,9 @@ def _judge(network: MSDNet, held_out: Iterable[Batch], calibrate: bool) -> _Judg
     return _Judged(np.concatenate(logits), np.concatenate(labels), calibrate)
 
 
-def _contents(network: MSDNet, side: int, held_out: Mapping[str, NDArray[Any]] | None, half: bool) -> dict[str, bytes]:
+def _contents(
+    network: StagedNetwork, side: int, held_out: Mapping[str, NDArray[Any]] | None, half: bool
+) -> dict[str, bytes]:
     """The bytes of every file but the manifest."""
     weights = {
         name: tensor.cpu().numpy().astype(np.float16 if half else np.float32)
@@ -191,7 +193,7 @@ def _write(folder: Path, manifest: Manifest, contents: Mapping[str, bytes]) -> B
 
 
 @torch.inference_mode()
-def _check(network: MSDNet, bundle: Bundle) -> None:
+def _check(network: StagedNetwork, bundle: Bundle) -> None:
     """ONNX Runtime, stage by stage, against PyTorch, whole."""
     network = copy.deepcopy(network).cpu()
     engine, spec = OnnxEngine(bundle), bundle.manifest.images

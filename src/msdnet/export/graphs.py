@@ -180,7 +180,7 @@ class _Trace:
         root = _AllStages(on_meta(network))
         graph = _Tracer().trace(root)
         measure = _Shapes(fx.GraphModule(root, graph))
-        measure.run(torch.empty(1, network.input_channels, side, side, device="meta"))
+        measure.run(torch.empty(1, network.config.input_channels, side, side, device="meta"))
         self.shapes = measure.shapes
         self.modules = dict(root.named_modules())
         self.images = next(node for node in graph.nodes if node.op == "placeholder")

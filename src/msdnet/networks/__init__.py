@@ -1,15 +1,25 @@
 """Networks in PyTorch, each a sequence of stages."""
 
-from typing import Any
+from typing import Any, overload
 
-from msdnet.config import NetworkConfig
+from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.networks.msdnet import MSDNet
 from msdnet.networks.staged import StagedNetwork, State
+from msdnet.networks.wide_resnet import WideResNet
 from msdnet.presets import network_config
+from msdnet.systems import WideResNetConfig
 
-__all__ = ["MSDNet", "StagedNetwork", "State", "create_network"]
+__all__ = ["MSDNet", "StagedNetwork", "State", "WideResNet", "create_network"]
+
+_KINDS: dict[type[NetworkConfig], Any] = {MSDNetConfig: MSDNet, WideResNetConfig: WideResNet}
 
 
-def create_network(network: str | NetworkConfig, **overrides: Any) -> MSDNet:
-    """A network with fresh weights, from a preset's name or a config; overrides replace fields of the config."""
-    return MSDNet(network_config(network, **overrides))
+@overload
+def create_network(network: MSDNetConfig, **overrides: Any) -> MSDNet: ...
+@overload
+def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetwork: ...
+def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetwork:
+    """A network with fresh weights, from a name or a config; overrides replace fields of the config."""
+    config = network_config(network, **overrides)
+    built: StagedNetwork = _KINDS[type(config)](config)
+    return built

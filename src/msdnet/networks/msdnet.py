@@ -9,38 +9,12 @@ from collections.abc import Hashable, Mapping
 import torch
 from torch import Tensor, nn
 
-from msdnet.config import NetworkConfig
+from msdnet.config import MSDNetConfig
+from msdnet.networks.layers import ConvNormReLU, Linear
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.plan import IMAGE, Cell, Grid, Wiring
 
 __all__ = ["MSDNet"]
-
-
-class _Conv2d(nn.Conv2d):
-    """Starts with He's normal initialisation by fan-out; no convolution has a bias, BN follows each."""
-
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int) -> None:
-        super().__init__(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
-
-    def reset_parameters(self) -> None:
-        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
-
-
-class _Linear(nn.Linear):
-    """Starts with torch's own weights and a bias of zero."""
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        nn.init.zeros_(self.bias)
-
-
-class _ConvNormReLU(nn.Sequential):
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
-        super().__init__(
-            _Conv2d(inputs, outputs, kernel, stride),
-            nn.BatchNorm2d(outputs),
-            nn.ReLU(inplace=True),
-        )
 
 
 class _Unit(nn.Sequential):
@@ -49,8 +23,8 @@ class _Unit(nn.Sequential):
     def __init__(self, inputs: int, outputs: int, bottleneck_factor: int, stride: int = 1) -> None:
         bottleneck = min(inputs, bottleneck_factor * outputs)
         super().__init__(
-            _ConvNormReLU(inputs, bottleneck, kernel=1),
-            _ConvNormReLU(bottleneck, outputs, kernel=3, stride=stride),
+            ConvNormReLU(inputs, bottleneck, kernel=1),
+            ConvNormReLU(bottleneck, outputs, kernel=3, stride=stride),
         )
 
 
@@ -59,23 +33,23 @@ class _Head(nn.Sequential):
 
     def __init__(self, inputs: int, width: int, classes: int) -> None:
         super().__init__(
-            _ConvNormReLU(inputs, width, kernel=3, stride=2),
-            _ConvNormReLU(width, width, kernel=3, stride=2),
+            ConvNormReLU(inputs, width, kernel=3, stride=2),
+            ConvNormReLU(width, width, kernel=3, stride=2),
             nn.AdaptiveAvgPool2d(1),
             nn.Flatten(),
-            _Linear(width, classes),
+            Linear(width, classes),
         )
 
 
 class _Stem(nn.Sequential):
     """The seed layer at the finest scale."""
 
-    def __init__(self, config: NetworkConfig, outputs: int) -> None:
+    def __init__(self, config: MSDNetConfig, outputs: int) -> None:
         if config.stem == "cifar":
-            super().__init__(_ConvNormReLU(config.input_channels, outputs, kernel=3))
+            super().__init__(ConvNormReLU(config.input_channels, outputs, kernel=3))
         else:
             super().__init__(
-                _ConvNormReLU(config.input_channels, outputs, kernel=7, stride=2),
+                ConvNormReLU(config.input_channels, outputs, kernel=7, stride=2),
                 nn.MaxPool2d(kernel_size=3, stride=2, padding=1),
             )
 
@@ -91,7 +65,7 @@ class _Cell(nn.Module):
         self.transition = (
             None
             if wiring.transition is None
-            else _ConvNormReLU(wiring.carried + wiring.made, wiring.transition, kernel=1)
+            else ConvNormReLU(wiring.carried + wiring.made, wiring.transition, kernel=1)
         )
 
     def forward(self, same: Tensor, finer: Tensor | None = None) -> Tensor:
@@ -110,11 +84,12 @@ class MSDNet(StagedNetwork):
     and its heads, one for each exit. Which cells there are and what each reads, its grid says.
     """
 
-    def __init__(self, config: NetworkConfig) -> None:
+    config: MSDNetConfig
+
+    def __init__(self, config: MSDNetConfig) -> None:
         super().__init__()
         self.config = config
         self.grid = Grid(config)
-        self.input_channels = config.input_channels
         self.exit_count = len(self.grid.exits)
         self.cells = nn.ModuleDict({_name(cell): _build_cell(self.grid, cell) for cell in self.grid.cells})
         self.heads = nn.ModuleList(_build_head(self.grid, cell) for cell in self.grid.exits)
@@ -123,8 +98,7 @@ class MSDNet(StagedNetwork):
         return State(exits_done=0, maps={IMAGE: images}, lazy=lazy)
 
     def advance(self, state: State) -> tuple[Tensor, State]:
-        if state.exits_done == self.exit_count:
-            raise ValueError(f"all {self.exit_count} exits have answered: there is no stage left to run")
+        self.check_not_done(state)
         stages = self.grid.lazy_stages if state.lazy else self.grid.whole_stages
         stage, maps = stages[state.exits_done], dict(state.maps)
         for cell, spent in zip(stage.computes, stage.forgets, strict=True):
@@ -139,31 +113,6 @@ class MSDNet(StagedNetwork):
         result: Tensor = self.cells[_name(cell)](*(maps[source] for source in self.grid.cells[cell].reads))
         return result
 
-    def check(self, images: Tensor) -> None:
-        if not isinstance(images, Tensor):
-            raise TypeError(f"images must be a torch tensor, got {type(images).__name__}")
-        if images.ndim != 4:
-            raise ValueError(f"images must have shape (N, channels, height, width), got {tuple(images.shape)}")
-        if not images.is_floating_point():
-            raise TypeError(f"images must be floating-point numbers, normalised; got {images.dtype}")
-        weights = next(self.parameters()).dtype
-        if images.dtype != weights and not _may_mix(images):
-            raise TypeError(f"images must be {weights} like the weights, got {images.dtype}")
-        channels, height, width = images.shape[1:]
-        if channels != self.config.input_channels:
-            raise ValueError(f"images must have {self.config.input_channels} channels (input_channels), got {channels}")
-        if min(height, width) < self.config.smallest_side:
-            raise ValueError(
-                f"images must be at least {self.config.smallest_side} pixels high and wide for {self.config.scales} "
-                f"scales with the {self.config.stem} stem, got {height} x {width}"
-            )
-
-
-def _may_mix(images: Tensor) -> bool:
-    """Whether autocast will bring images and weights to one precision; it leaves double precision alone."""
-    kind = images.device.type
-    return images.dtype != torch.float64 and kind != "meta" and torch.is_autocast_enabled(kind)
-
 
 def _name(cell: Cell) -> str:
     return f"layer{cell.layer}_scale{cell.scale}"
@@ -174,7 +123,7 @@ def _build_cell(grid: Grid, cell: Cell) -> nn.Module:
     if wiring.regular == IMAGE:
         return _Stem(config, wiring.made)
     if cell.layer == 0:
-        return _ConvNormReLU(grid.cells[wiring.reads[0]].channels, wiring.made, kernel=3, stride=2)
+        return ConvNormReLU(grid.cells[wiring.reads[0]].channels, wiring.made, kernel=3, stride=2)
 
     def unit(source: Cell, stride: int) -> _Unit:
         outputs = wiring.made // len(wiring.reads)

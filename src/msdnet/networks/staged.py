@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.checks import check_whole
+from msdnet.config import NetworkConfig
 from msdnet.cost import multiply_adds, on_meta
 
 __all__ = ["StagedNetwork", "State"]
@@ -43,7 +44,7 @@ class StagedNetwork(nn.Module, ABC):
         logits, state = network.advance(state)     # the second, for those rows alone
     """
 
-    input_channels: int
+    config: NetworkConfig
     exit_count: int
     heads: nn.ModuleList
     """The classifiers, one for each exit."""
@@ -53,13 +54,31 @@ class StagedNetwork(nn.Module, ABC):
         self.check(images)
         return self.start(images, lazy=lazy)
 
-    @abstractmethod
     def check(self, images: Tensor) -> None:
         """Refuse images that the network is not made for."""
+        if not isinstance(images, Tensor):
+            raise TypeError(f"images must be a torch tensor, got {type(images).__name__}")
+        if images.ndim != 4:
+            raise ValueError(f"images must have shape (N, channels, height, width), got {tuple(images.shape)}")
+        if not images.is_floating_point():
+            raise TypeError(f"images must be floating-point numbers, normalised; got {images.dtype}")
+        weights = next(self.parameters()).dtype
+        if images.dtype != weights and not _may_mix(images):
+            raise TypeError(f"images must be {weights} like the weights, got {images.dtype}")
+        channels, height, width = images.shape[1:]
+        if channels != self.config.input_channels:
+            raise ValueError(f"images must have {self.config.input_channels} channels (input_channels), got {channels}")
+        least = self.config.smallest_side
+        if min(height, width) < least:
+            raise ValueError(f"images must be at least {least} pixels high and wide, got {height} x {width}")
 
     @abstractmethod
     def start(self, images: Tensor, *, lazy: bool) -> State:
         """The state of images that were checked; it may look at nothing but the tensor as a whole."""
+
+    def check_not_done(self, state: State) -> None:
+        if state.exits_done == self.exit_count:
+            raise ValueError(f"all {self.exit_count} exits have answered: there is no stage left to run")
 
     @abstractmethod
     def advance(self, state: State) -> tuple[Tensor, State]:
@@ -84,7 +103,8 @@ class StagedNetwork(nn.Module, ABC):
         height, width = _height_and_width(image_size)
         twin = on_meta(self)
         dtype = next(twin.parameters()).dtype
-        state = twin.begin(torch.empty(1, self.input_channels, height, width, dtype=dtype, device="meta"), lazy=lazy)
+        image = torch.empty(1, self.config.input_channels, height, width, dtype=dtype, device="meta")
+        state = twin.begin(image, lazy=lazy)
         stages = []
         for _ in range(self.exit_count):
             cost, (_, state) = multiply_adds(twin.advance, state)
@@ -95,6 +115,12 @@ class StagedNetwork(nn.Module, ABC):
         for _ in range(self.exit_count - state.exits_done):
             logits, state = self.advance(state)
             yield logits
+
+
+def _may_mix(images: Tensor) -> bool:
+    """Whether autocast will bring images and weights to one precision; it leaves double precision alone."""
+    kind = images.device.type
+    return images.dtype != torch.float64 and kind != "meta" and torch.is_autocast_enabled(kind)
 
 
 def _height_and_width(image_size: object) -> tuple[int, int]:

@@ -35,10 +35,11 @@ def exit_weights(weights: ExitWeights, costs: Sequence[float]) -> tuple[float, .
     return tuple(weight * exits / sum(raw) for weight in raw)
 
 
-def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss) -> Tensor:
+def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss, taught: Tensor | None = None) -> Tensor:
     """The loss of a batch from logits (exits, N, classes), labels and weights (exits).
 
     Labels are (N) or, where images were mixed, (N, classes): each class's share of the image.
+    `taught` are the logits (N, classes) of the network that teaches, where one does.
     """
     exits, rows, _ = logits.shape
     logits = logits.float()
@@ -51,7 +52,7 @@ def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss) -
         reduction="none",
     ).view(exits, rows)
     if loss.distillation.weight:
-        entropies = entropies + loss.distillation.weight * _distillation(logits, loss.distillation)
+        entropies = entropies + loss.distillation.weight * _distillation(logits, taught, loss.distillation)
     return (weights @ (entropies * readable)).sum() / readable.sum().clamp(min=1)
 
 
@@ -60,14 +61,17 @@ def is_readable(labels: Tensor) -> Tensor:
     return labels != UNREADABLE if labels.ndim == 1 else labels.any(dim=1)
 
 
-def _distillation(logits: Tensor, distillation: Distillation) -> Tensor:
+def _distillation(logits: Tensor, taught: Tensor | None, distillation: Distillation) -> Tensor:
     """Divergence (exits, N) of each exit from its teacher, both softened; scaled to keep gradients comparable."""
     temperature = distillation.temperature
     log_students = functional.log_softmax(logits / temperature, dim=2)
-    teachers = (
-        log_students.detach()[-1:] if distillation.teacher == "last" else log_students.detach()[len(logits) // 2 :]
-    )
-    log_teacher = teachers.logsumexp(dim=0, keepdim=True) - math.log(len(teachers))
+    if distillation.teacher == "network":
+        assert taught is not None
+        log_teacher = functional.log_softmax(taught.float() / temperature, dim=1)
+    else:
+        first = len(logits) - 1 if distillation.teacher == "last" else len(logits) // 2
+        teachers = log_students.detach()[first:]
+        log_teacher = teachers.logsumexp(dim=0) - math.log(len(teachers))
     return temperature**2 * (log_teacher.exp() * (log_teacher - log_students)).sum(dim=2)
 
 

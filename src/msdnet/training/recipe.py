@@ -95,23 +95,28 @@ class ExitWeights:
         return self.exponential or self.uniform or self.samples
 
 
-Teacher = Literal["last", "later_half"]
+Teacher = Literal["last", "later_half", "network"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distillation:
-    """Exits learn from the network's own later exits, beside the labels."""
+    """Exits learn from the network's own later exits, or from another network, beside the labels."""
 
     weight: float = 0.0
     """How much the distillation counts beside the cross-entropy; 0 turns it off."""
     temperature: float = 2.0
     teacher: Teacher = "last"
-    """The last exit, or the average of the later half of them."""
+    """The last exit, the average of the later half of them, or another network that was trained before."""
 
     def __post_init__(self) -> None:
         check_number("weight", self.weight, low=0)
         check_number("temperature", self.temperature, low=0, above=True)
         check_choice("teacher", self.teacher, get_args(Teacher))
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether another network has to be given."""
+        return self.weight > 0 and self.teacher == "network"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from msdnet.checks import check_number, check_whole, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
-from msdnet.networks import MSDNet, create_network
+from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import network_config
 from msdnet.training.checkpoint import load_tensors, write_atomically
 from msdnet.training.display import Display, choose_display
@@ -37,6 +37,7 @@ def train(
     data: DataConfig | ImageData,
     out: str | Path,
     network: str | NetworkConfig | None = None,
+    teacher: str | Path | None = None,
     seed: int = 0,
     device: str | None = None,
     test: bool = False,
@@ -45,8 +46,9 @@ def train(
 ) -> Summary:
     """Train a network by a recipe into a new folder.
 
-    The network is a preset's name or a config, by default the anytime network that fits the data; its classes
-    are the data's. The test images are looked at, once and at the end, only if `test` is set.
+    The network is a name or a config, by default the anytime network that fits the data; its classes are the
+    data's. A teacher is the folder of a finished run, for recipes that learn from one. The test images are looked
+    at, once and at the end, only if `test` is set.
     """
     folder = Path(out)
     _check_free(folder)
@@ -58,7 +60,10 @@ def train(
         images = data if isinstance(data, ImageData) else _open(data, torch_device)
         config = _network_config(network, images)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
-        trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
+        teaching = _teaching(chosen, teacher, facts, torch_device)
+        trainer = _trainer(
+            chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds, teaching
+        )
         if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
             _claim(folder, facts)
         wait_for_all()
@@ -71,6 +76,7 @@ def resume(
     *,
     data: ImageData | None = None,
     root: str | Path | None = None,
+    teacher: str | Path | None = None,
     workers: int | None = None,
     unreadable: Unreadable | None = None,
     device: str | None = None,
@@ -80,7 +86,8 @@ def resume(
 ) -> Summary:
     """Go on with the run in a folder, from its last checkpoint or from its start.
 
-    `root` says where the data are now, if they have moved; `data` gives them, if the run was started with its own.
+    `root` and `teacher` say where those are now, if they have moved; `data` gives the data, if the run was started
+    with its own.
     A run that is finished stays as it is; its test images are looked at if they never were and `test` is set.
     """
     folder = Path(out)
@@ -95,7 +102,10 @@ def resume(
     with processes(torch_device) as shard, _locked(folder, shard):
         images = data or _reopen(facts, root, workers, unreadable, torch_device)
         check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
-        trainer = _trainer(recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds)
+        teaching = _teaching(recipe, teacher or facts.get("teacher", {}).get("folder"), facts, torch_device)
+        trainer = _trainer(
+            recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds, teaching
+        )
         if (folder / CHECKPOINT).exists():
             trainer.resume()
         return trainer.run(test)
@@ -104,7 +114,7 @@ def resume(
 class TrainedRun(NamedTuple):
     """What a run has brought."""
 
-    network: MSDNet
+    network: StagedNetwork
     """In evaluation mode."""
     data: ImageData | None
     facts: Mapping[str, Any]
@@ -140,6 +150,7 @@ def make_step(
     data: ImageData,
     device: torch.device,
     *,
+    teacher: StagedNetwork | None = None,
     distributed: bool = False,
 ) -> Step:
     """A fresh network on its device, and the way to train it that is fastest there."""
@@ -151,7 +162,7 @@ def make_step(
     if on_gpu and distributed:
         built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
     kind = GraphedStep if on_gpu and not distributed else Step
-    return kind(built, recipe, data.image_shape[1:], distributed=distributed)
+    return kind(built, recipe, data.image_shape[1:], teacher=teacher, distributed=distributed)
 
 
 def _network_config(network: str | NetworkConfig | None, data: ImageData) -> NetworkConfig:
@@ -167,13 +178,32 @@ def _facts(
     facts = {
         "msdnet": VERSION,
         "torch": torch.__version__,
-        "network": dataclasses.asdict(config),
+        "network": config.to_dict(),
         "recipe": dataclasses.asdict(recipe),
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": _data_facts(data),
     }
     return _json(facts)
+
+
+def _teaching(
+    recipe: Recipe, folder: str | Path | None, facts: dict[str, Any], device: torch.device
+) -> StagedNetwork | None:
+    """The network that teaches, where the recipe wants one; the run's facts then tell which it is."""
+    if not recipe.loss.distillation.needs_network:
+        if folder is not None:
+            raise ValueError(f"recipe {recipe.name} learns from no other network: no teacher can be given")
+        return None
+    if folder is None:
+        raise ValueError(f"recipe {recipe.name} learns from another network: a teacher (--teacher) is needed, a run")
+    network, _, its_facts = load_run(folder, device=str(device), open_data=False)
+    # Also for the sake of the held-out images: a teacher that was trained on them would tell of them.
+    check_same(f"{folder}: a teacher trained on other data", its_facts["images"], facts["images"])
+    weights = hashlib.sha256((Path(folder) / MODEL).read_bytes()).hexdigest()
+    known = facts.setdefault("teacher", {"folder": str(folder), "network": its_facts["network"], "weights": weights})
+    check_same(f"{folder}: another teacher than the run was started with: weights", weights, known["weights"])
+    return network.to(memory_format=torch.channels_last)
 
 
 def _data_facts(data: ImageData) -> dict[str, Any]:
@@ -204,9 +234,10 @@ def _trainer(
     device: torch.device,
     display: Display | None,
     checkpoint_seconds: float,
+    teacher: StagedNetwork | None,
 ) -> Trainer:
     torch.manual_seed(facts["seed"])
-    step = make_step(config, recipe, data, device, distributed=shard.world > 1)
+    step = make_step(config, recipe, data, device, teacher=teacher, distributed=shard.world > 1)
     shown = display or (choose_display() if shard.rank == 0 else Display())
     return Trainer(
         step,

@@ -33,9 +33,11 @@ class Step:
         recipe: Recipe,
         image_size: tuple[int, int],
         *,
+        teacher: StagedNetwork | None = None,
         distributed: bool = False,
     ) -> None:
         self.network = network
+        self._teacher = None if teacher is None else _Teacher(teacher)
         self.recipe = recipe
         self.device = next(network.parameters()).device
         weights = exit_weights(recipe.loss.exit_weights, network.costs(image_size))
@@ -94,8 +96,11 @@ class Step:
     def _compute(self, batch: Batch) -> None:
         self.optimiser.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            if self._teacher is not None:
+                self._teacher.ask(batch.images)
             logits = torch.stack(self._forward(batch.images))
-        loss = training_loss(logits, batch.labels, self._weights, self.recipe.loss)
+        taught = None if self._teacher is None else self._teacher.answer()
+        loss = training_loss(logits, batch.labels, self._weights, self.recipe.loss, taught)
         loss.backward()  # type: ignore[no-untyped-call]
         if self._balanced is not None:
             self._balanced.restore_heads()
@@ -152,6 +157,27 @@ class GraphedStep(Step):
             for name, tensor in changing.items():
                 tensor.copy_(before[name])
         self._graph = graph
+
+
+class _Teacher:
+    """A trained network that is asked about the images of a step; on a GPU, while its student looks at them."""
+
+    def __init__(self, network: StagedNetwork) -> None:
+        self._network = network.eval().requires_grad_(False)
+        on_gpu = next(network.parameters()).device.type == "cuda"
+        self._stream = torch.cuda.Stream() if on_gpu else None  # type: ignore[no-untyped-call]
+
+    def ask(self, images: Tensor) -> None:
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.no_grad(), torch.cuda.stream(self._stream):
+            self._logits: Tensor = self._network(images)[-1]
+
+    def answer(self) -> Tensor:
+        """The logits (N, classes) of its last exit."""
+        if self._stream is not None:
+            torch.cuda.current_stream().wait_stream(self._stream)
+        return self._logits
 
 
 def _parameter_groups(network: nn.Module, optimiser: Optimiser) -> list[dict[str, object]]:

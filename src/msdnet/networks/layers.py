@@ -1,0 +1,34 @@
+"""Layers that the networks are made of."""
+
+from torch import nn
+
+__all__ = ["Conv2d", "ConvNormReLU", "Linear"]
+
+
+class Conv2d(nn.Conv2d):
+    """Starts with He's normal initialisation by fan-out; no convolution has a bias, BN follows or precedes each."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        super().__init__(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+
+    def reset_parameters(self) -> None:
+        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
+
+
+class Linear(nn.Linear):
+    """Starts with torch's own weights and a bias of zero."""
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.zeros_(self.bias)
+
+
+class ConvNormReLU(nn.Sequential):
+    """A convolution, BN and ReLU."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        super().__init__(
+            Conv2d(inputs, outputs, kernel, stride),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(inplace=True),
+        )
