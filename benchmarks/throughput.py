@@ -19,7 +19,8 @@ import torch
 
 from benchmarks.machine import record
 from msdnet.data.base import Batch, Epoch
-from msdnet.data.cifar import CIFAR, CifarData
+from msdnet.data.cifar import CifarData
+from msdnet.files import CIFAR
 from msdnet.training import load_recipe
 from msdnet.training.run import make_step
 from msdnet.training.step import Step

@@ -10,8 +10,9 @@ from torch.nn import functional
 
 from msdnet import MSDNetConfig
 from msdnet.bundle import Bundle, ImageSpec
-from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, Part
+from msdnet.data.base import Batch, Epoch, ImageData, Normalisation
 from msdnet.export import export_network
+from msdnet.files import Part
 from msdnet.networks import StagedNetwork, create_network
 
 N = TypeVar("N", bound=StagedNetwork)

@@ -38,18 +38,18 @@ def load(
     device: str | None = None,
     precision: "Precision" = "float32",
 ) -> "Model":
-    """A model to classify with, from the folder of its bundle.
+    """A model to classify with: one of the package by its name, or the folder of a bundle.
 
     - engine: onnx (ONNX Runtime on the CPU, no torch needed) or torch (CPU or GPU)
     - threads: of onnx; by default one for each core
     - device, precision: of torch; by default a GPU if there is one, in full precision
     """
-    from msdnet.bundle import Bundle
     from msdnet.checks import check_choice
+    from msdnet.models import find_bundle
     from msdnet.runtime import Model, OnnxEngine
 
     check_choice("engine", engine, ("onnx", "torch"))
-    found = Bundle(bundle)
+    found = find_bundle(bundle)
     found.check()
     if engine == "onnx":
         if device is not None or precision != "float32":

@@ -26,9 +26,9 @@ __all__ = [
     "STAGES",
     "WEIGHTS",
     "Bundle",
-    "HeldOut",
     "ImageSpec",
     "Manifest",
+    "Measured",
     "stage_file",
 ]
 
@@ -75,8 +75,8 @@ class ImageSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """How well the exits did on the held-out images."""
+class Measured:
+    """How well the exits did on some images."""
 
     images: int
     accuracy: tuple[float, ...]
@@ -101,8 +101,10 @@ class Manifest:
     """The same if all layers up to an exit are computed, as published costs are counted."""
     temperatures: tuple[float, ...]
     """By which the logits of each exit are divided before they become probabilities."""
-    held_out: HeldOut | None = None
+    held_out: Measured | None = None
     """Nothing where no held-out images were at hand: then no budget can be kept."""
+    test: Measured | None = None
+    """On images that nothing was chosen on; nothing where they were not looked at."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Data, recipe, seed, versions: where the model is from."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -130,8 +132,10 @@ class Manifest:
                 raise ValueError(f"{costs} must rise from exit to exit, got {getattr(self, costs)}")
         object.__setattr__(self, "temperatures", numbers("temperatures", self.temperatures, low=1e-6))
         self._check_for_each_exit("temperatures", self.temperatures)
-        if self.held_out is not None:
-            self._check_for_each_exit("held_out: accuracy", self.held_out.accuracy)
+        for part in ("held_out", "test"):
+            measured = getattr(self, part)
+            if measured is not None:
+                self._check_for_each_exit(f"{part}: accuracy", measured.accuracy)
         missing = [name for name in self.file_names if name not in self.files]
         if self.files and missing:
             raise ValueError(f"files must have a checksum of {missing[0]}")
@@ -186,6 +190,11 @@ class Bundle:
         if hashlib.sha256(content).hexdigest() != self.manifest.files.get(name):
             raise ValueError(f"{path}: damaged or altered (its checksum is not the manifest's); get the bundle again")
         return content
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its files."""
+        return sum((self.folder / name).stat().st_size for name in (MANIFEST, *self.manifest.file_names))
 
     @property
     def fingerprint(self) -> str:

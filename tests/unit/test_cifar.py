@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from msdnet.data import DataConfig, Epoch, Shard
-from msdnet.data.base import hold_out
-from msdnet.data.cifar import CIFAR, PADDING, CifarData, CifarLayout
+from msdnet.data.cifar import PADDING, CifarData
 from msdnet.data.download import fetch_cifar
+from msdnet.files import CIFAR, CifarLayout, dataset_at, hold_out
 
 TRAIN, TEST = 40, 10
 
@@ -186,13 +186,13 @@ def test_the_kind_of_data_is_seen_from_its_files(root: Path, layout: CifarLayout
     for file in layout.train_files:  # a missing file is no reason to take it for something else
         (root / layout.folder / file).unlink()
     for place in (root, root / layout.folder):
-        assert CIFAR[DataConfig.dataset_at(place)].folder == layout.folder
+        assert CIFAR[dataset_at(place)].folder == layout.folder
     (tmp_path / "photos").mkdir()
-    assert DataConfig.dataset_at(tmp_path / "photos") == "folder"
+    assert dataset_at(tmp_path / "photos") == "folder"
     for name in ("cifar10", "cifar100"):
         (root / CIFAR[name].folder).mkdir(exist_ok=True)
     with pytest.raises(ValueError, match="holds cifar10 and cifar100; say which by --dataset"):
-        DataConfig.dataset_at(root)
+        dataset_at(root)
 
 
 def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,10 @@ from PIL import Image
 from torch import Tensor
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
-from msdnet.data import folder as module
-from msdnet.data.base import UNREADABLE, Batch, Epoch, Part, Shard, hold_out
+from msdnet.data.base import UNREADABLE, Batch, Epoch, Shard
 from msdnet.data.folder import FolderData
+from msdnet.files import Part, hold_out
+from msdnet.files import folder as module
 from msdnet.pixels import centre, cropped
 
 # Python 3.12 and newer warn of every fork beside threads, and torch always has some.

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from msdnet.cli.export import export
+from msdnet.cli.models import evaluate, models
 from msdnet.cli.networks import presets, show
 from msdnet.cli.train import train
 from msdnet.version import VERSION
@@ -19,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help comes in a third of the time
 )
-for command in (presets, show, train, export):
+for command in (models, evaluate, presets, show, train, export):
     app.command()(command)
 
 

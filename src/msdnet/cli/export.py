@@ -14,6 +14,7 @@ Data = Annotated[Path | None, typer.Option(help="Where the data are now, if they
 HeldOut = Annotated[bool, typer.Option(help="Look at the held-out images; without them the bundle can keep no budget.")]
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
+Test = Annotated[bool, typer.Option("--test", help="Look at the test images, and write the accuracies down.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... Default: a GPU if there is one.")]
 
 
@@ -25,6 +26,7 @@ def export(
     held_out: HeldOut = True,
     half: Half = False,
     calibrate: Calibrate = False,
+    test: Test = False,
     device: Device = None,
 ) -> None:
     """Make a bundle of a trained network: its stages as ONNX graphs, its weights, and what budgets need.
@@ -34,12 +36,11 @@ def export(
     from msdnet.export import export_run
 
     bundle = export_run(
-        run, out, name=name, root=data, held_out=held_out, half=half, calibrate=calibrate, device=device
+        run, out, name=name, root=data, held_out=held_out, half=half, calibrate=calibrate, test=test, device=device
     )
     manifest = bundle.manifest
-    size = sum((bundle.folder / file).stat().st_size for file in manifest.file_names)
     typer.echo(
-        f"{bundle.folder}: {manifest.exit_count} stages, {size / 2**20:.1f} MiB; "
+        f"{bundle.folder}: {manifest.exit_count} stages, {bundle.size / 2**20:.1f} MiB; "
         "ONNX Runtime and PyTorch agree at every exit"
     )
     if manifest.held_out is not None:

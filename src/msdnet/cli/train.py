@@ -119,8 +119,9 @@ def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":
 
 def _data(dataset: str | None, root: Path | None, **options: Any) -> "DataConfig":
     from msdnet.data import DataConfig
+    from msdnet.files import dataset_at
 
-    kind = dataset or DataConfig.dataset_at(root)
+    kind = dataset or dataset_at(root)
     return DataConfig(dataset=kind, root=None if root is None else str(root), **options)
 
 

@@ -8,8 +8,9 @@ from typing import Literal, get_args
 import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, Shard
-from msdnet.data.cifar import CIFAR, CifarData
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
+from msdnet.data.cifar import CifarData
+from msdnet.files import CIFAR, FOLDER, Part
 
 __all__ = [
     "UNREADABLE",
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 Unreadable = Literal["fatal", "skip"]
-FOLDER = "folder"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,21 +69,6 @@ class DataConfig:
         """The same with the place of the data written out, so that it holds in any folder and environment."""
         place = self.root or os.environ.get("MSDNET_DATA")
         return self if place is None else replace(self, root=str(Path(place).resolve()))
-
-    @staticmethod
-    def dataset_at(root: str | Path | None) -> str:
-        """What kind of data is at a place: CIFAR by its files, else a folder of images."""
-        place = root or os.environ.get("MSDNET_DATA")
-        if place is None:
-            return "cifar100"
-        found = [
-            name
-            for name, layout in CIFAR.items()
-            if (Path(place) / layout.folder).is_dir() or (Path(place) / layout.names_file).is_file()
-        ]
-        if len(found) > 1:
-            raise ValueError(f"{place}: holds {' and '.join(found)}; say which by --dataset")
-        return found[0] if found else FOLDER
 
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu") -> ImageData:

@@ -5,21 +5,19 @@ never trained on, for thresholds and for choosing between models; `test` is for 
 Knows nothing of networks.
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from msdnet.checks import check_whole
+from msdnet.files import Part
 
-__all__ = ["UNREADABLE", "Batch", "Epoch", "ImageData", "Normalisation", "Part", "Shard", "hold_out"]
-
-Part = Literal["train", "held_out", "test"]
+__all__ = ["UNREADABLE", "Batch", "Epoch", "ImageData", "Normalisation", "Part", "Shard"]
 
 # The label of an image that could not be read: it counts in no loss and in no accuracy.
 UNREADABLE = -1
@@ -130,11 +128,3 @@ class ImageData(ABC):
     def steps(self, batch_size: int) -> int:
         """The number of batches in an epoch."""
         return self.size("train") // batch_size
-
-
-def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
-    """Which of `size` images to hold out: the same on every machine and with every version of every library."""
-    if not 0 < count < size:
-        raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
-    keys = sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
-    return tuple(sorted(keys[:count]))

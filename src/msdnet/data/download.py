@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from msdnet.data.cifar import CifarLayout
+    from msdnet.files import CifarLayout
 
 __all__ = ["fetch_cifar"]
 

@@ -5,10 +5,9 @@ needs with each request (files, labels, seeds) and remembers nothing: any batch 
 workers changes no pixel. Knows files and pixels; nothing of networks or training.
 """
 
-import hashlib
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -20,36 +19,17 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2  # type: ignore[import-untyped]
 
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Part, hold_out
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation
+from msdnet.files import Part, digest, divide, find_images
 from msdnet.machine import cores
 from msdnet.pixels import centre, cropped, opened, reason, usual_resize
 
 __all__ = ["FolderData"]
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
-LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
-
-TEST_SHARE = HELD_OUT_SHARE = 0.1
-MANY, HELD_OUT_OF_MANY = 1_000_000, 50_000  # the paper's held-out set of ImageNet
-
 # A training crop, as for ResNets: its share of the image's area, and its width over its height.
 CROP_AREA, CROP_RATIO = [0.08, 1.0], [3 / 4, 4 / 3]
 
 _Unreadable = Literal["fatal", "skip"]
-
-
-class _File(NamedTuple):
-    path: str
-    """From the root on, with slashes: the same on every machine."""
-    label: int
-
-
-class _Found(NamedTuple):
-    classes: tuple[str, ...]
-    training: list[_File]
-    test: list[_File]
-    held_out: tuple[int, ...]
-    """Which of the training files."""
 
 
 class _Sample(NamedTuple):
@@ -117,11 +97,11 @@ class FolderData(ImageData):
         self.device = torch.device(device)
         self.image_shape = (3, crop_size, crop_size)
         self.unreadable = unreadable
-        found = _find(self.root, classes, held_out, held_out_seed)
+        found = find_images(self.root, classes, held_out, held_out_seed)
         self.classes = found.classes
         self.held_out_indices = found.held_out
         self.held_out_seed = held_out_seed
-        self._files = _divide(self.root, found, subset)
+        self._files = divide(self.root, found, subset)
         self._reader = _Reader(crop_size, resize, colour_jitter)
         self._idle: list[tuple[_Requests, DataLoader[_Pixels]]] = []
         self._warned_of: set[str] = set()
@@ -186,120 +166,6 @@ class FolderData(ImageData):
                 warnings.warn(message, stacklevel=3)
 
 
-# Finding files
-
-
-def _find(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> _Found:
-    if not root.is_dir():
-        raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
-    train, tests = root / "train", [root / "val", root / "test"]
-    divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
-    return (_find_divided if divided else _find_whole)(root, classes, held_out, seed)
-
-
-def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> _Found:
-    classes, training = _labelled(root, root / "train", classes)
-    tests = [folder for folder in (root / "val", root / "test") if folder.is_dir() and _class_names(folder)]
-    if len(tests) != 1:
-        raise ValueError(f"{root}: {'both' if tests else 'neither'} of val/ and test/ with class folders; {LAYOUTS}")
-    test = _scan(root, tests[0], classes)
-    share = HELD_OUT_OF_MANY if len(training) > MANY else max(1, round(HELD_OUT_SHARE * len(training)))
-    count = share if held_out is None else held_out
-    _check_held_out(root, count, len(training))
-    return _Found(classes, training, test, hold_out(len(training), count, seed))
-
-
-def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> _Found:
-    classes, files = _labelled(root, root, classes)
-    test = [file for file in files if _fraction(file.path) < TEST_SHARE]
-    training = [file for file in files if _fraction(file.path) >= TEST_SHARE]
-    keys = [_fraction(f"{seed}/{file.path}") for file in training]
-    limit = HELD_OUT_SHARE
-    if held_out is not None:
-        _check_held_out(root, held_out, len(training))
-        limit = sorted(keys)[held_out]
-    return _Found(classes, training, test, tuple(index for index, key in enumerate(keys) if key < limit))
-
-
-def _check_held_out(root: Path, count: int, training: int) -> None:
-    check_whole("held_out", count)
-    if count >= training:
-        raise ValueError(f"held_out must be fewer than the {training} training images in {root}, got {count}")
-
-
-def _labelled(root: Path, folder: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ...], list[_File]]:
-    """The classes of a folder with training images, and its files."""
-    found = _class_names(folder)
-    if len(found) < 2:
-        raise ValueError(f"{folder}: {f'only one class, {found[0]!r}' if found else 'no class folders'}; {LAYOUTS}")
-    missing = [name for name in classes or () if name not in found]
-    if missing:
-        raise ValueError(f"{folder}: no folder for {_some(missing)} of the {len(classes or ())} classes")
-    names = tuple(classes or found)
-    return names, _scan(root, folder, names)
-
-
-def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[_File]:
-    """The images in the class folders of a folder, by path."""
-    labels = {name: label for label, name in enumerate(classes)}
-    found = _class_names(folder)
-    unknown = [name for name in found if name not in labels]
-    if unknown:
-        raise ValueError(f"{folder}: {_some(unknown)} not among the {len(classes)} classes: {_some(classes)}")
-    files = {name: [_File(path, labels[name]) for path in _image_paths(root, folder / name)] for name in found}
-    empty = [name for name in found if not files[name]]
-    if empty:
-        raise ValueError(f"{folder}: no images in {_some(empty)}; expected files that end in {' '.join(SUFFIXES)}")
-    return sorted(file for in_class in files.values() for file in in_class)
-
-
-def _class_names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
-
-
-def _image_paths(root: Path, folder: Path) -> Iterator[str]:
-    for where, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        prefix = Path(where).relative_to(root).as_posix()
-        for name in names:
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                yield f"{prefix}/{name}"
-
-
-def _divide(root: Path, found: _Found, subset: int | None) -> Mapping[Part, list[_File]]:
-    held_out = set(found.held_out)
-    parts: dict[Part, list[_File]] = {
-        "train": [file for index, file in enumerate(found.training) if index not in held_out],
-        "held_out": [found.training[index] for index in found.held_out],
-        "test": found.test,
-    }
-    for part, files in parts.items():
-        if not files:
-            total = len(found.training) + len(found.test)
-            raise ValueError(f"{root}: {total} images are too few to divide, none falls to the part {part!r}")
-    labels = {file.label for file in parts["train"]}
-    untrained = [name for label, name in enumerate(found.classes) if label not in labels]
-    if untrained:
-        raise ValueError(f"{root}: no image of {_some(untrained)} is left to train on; add images or hold out fewer")
-    if subset is not None and subset < len(parts["train"]):
-        parts["train"] = [parts["train"][index] for index in hold_out(len(parts["train"]), subset, seed=0)]
-    return parts
-
-
-def _some(names: Sequence[str]) -> str:
-    """A few of the names."""
-    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _digest(text: str) -> int:
-    """64 bits that depend on the text alone; a file's name need not be valid Unicode."""
-    return int.from_bytes(hashlib.sha256(os.fsencode(text)).digest()[:8])
-
-
-def _fraction(text: str) -> float:
-    return _digest(text) / 2**64
-
-
 # Reading images
 
 
@@ -350,7 +216,7 @@ class _Reader(Dataset[_Pixels]):
 
 def _seed(epoch: Epoch, index: int) -> int:
     """Of one image's augmentation in one epoch."""
-    return _digest(f"{epoch.seed}/{epoch.number}/{index}")
+    return digest(f"{epoch.seed}/{epoch.number}/{index}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from msdnet.bundle import FORMAT, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, HeldOut, ImageSpec, Manifest, stage_file
+from msdnet.bundle import FORMAT, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest, Measured, stage_file
 from msdnet.data import UNREADABLE, Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import StagedNetwork
@@ -44,6 +44,7 @@ def export_run(
     held_out: bool = True,
     half: bool = False,
     calibrate: bool = False,
+    test: bool = False,
     device: str | None = None,
 ) -> Bundle:
     """Make a bundle of the network that a run has trained.
@@ -52,8 +53,9 @@ def export_run(
     - held_out: whether to look at the held-out images, without which the bundle can keep no budget
     - half: store the weights in half precision
     - calibrate: fit a temperature for each exit on the held-out images, so that its confidences mean what they say
+    - test: look at the test images, and write the accuracy of every exit down
     """
-    trained = load_run(run, data=data, root=root, device=device, open_data=held_out)
+    trained = load_run(run, data=data, root=root, device=device, open_data=held_out or test)
     facts = trained.facts
     _, side, width = facts["images"]["shape"]
     if side != width:
@@ -65,12 +67,21 @@ def export_run(
         name=name or Path(out).name,
         classes=facts["images"]["classes"],
         images=images,
-        held_out=None if trained.data is None else trained.data.batches("held_out", 250),
+        held_out=trained.data.batches("held_out", 250) if trained.data is not None and held_out else None,
+        test=trained.data.batches("test", 250) if trained.data is not None and test else None,
         half=half,
         calibrate=calibrate,
-        provenance={key: value for key, value in facts.items() if key not in ("network", "images")}
-        | {"held_out_sha256": facts["images"]["held_out_sha256"]},
+        provenance=_provenance(facts),
     )
+
+
+def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What made the model, without the places where things were on the machine that did."""
+    places = ("root", "folder", "workers")
+    told = {key: value for key, value in facts.items() if key not in ("network", "images")}
+    for key in told.keys() & {"data", "teacher"}:
+        told[key] = {name: value for name, value in told[key].items() if name not in places}
+    return told | {"held_out_sha256": facts["images"]["held_out_sha256"]}
 
 
 def _resize(data: Mapping[str, Any], side: int) -> int:
@@ -88,6 +99,7 @@ def export_network(
     classes: Sequence[str],
     images: ImageSpec,
     held_out: Iterable[Batch] | None = None,
+    test: Iterable[Batch] | None = None,
     half: bool = False,
     calibrate: bool = False,
     provenance: Mapping[str, Any] | None = None,
@@ -100,6 +112,7 @@ def export_network(
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
     judged = None if held_out is None else _judge(network, held_out, calibrate)
+    tested = None if test is None else _judge(network, test, calibrate=False)
     manifest = Manifest(
         format=FORMAT,
         name=name,
@@ -110,6 +123,7 @@ def export_network(
         whole_costs=network.costs(images.side, lazy=False),
         temperatures=(1.0,) * network.exit_count if judged is None else judged.temperatures,
         held_out=None if judged is None else judged.facts,
+        test=None if tested is None else tested.facts,
         provenance={"exported_by": f"msdnet {VERSION}, torch {torch.__version__}", **(provenance or {})},
     )
     scratch = folder.with_name(f".{folder.name}.partial")
@@ -134,13 +148,13 @@ def _as_stored(network: StagedNetwork, half: bool) -> StagedNetwork:
 
 
 class _Judged:
-    """What the held-out images show of a network."""
+    """What some images show of a network."""
 
     def __init__(self, logits: NDArray[np.float32], labels: NDArray[np.int64], calibrate: bool) -> None:
         exits = logits.shape[1]
         self.temperatures = fit_temperatures(logits, labels) if calibrate else (1.0,) * exits
         correct = logits.argmax(axis=2) == labels[:, None]
-        self.facts = HeldOut(images=len(labels), accuracy=tuple(correct.mean(axis=0).tolist()))
+        self.facts = Measured(images=len(labels), accuracy=tuple(correct.mean(axis=0).tolist()))
         soft = [soften(logits[:, exit], self.temperatures[exit]) for exit in range(exits)]
         self.tensors: dict[str, NDArray[Any]] = {
             measure: np.stack([confidence(probabilities, measure) for probabilities in soft], axis=1)
@@ -150,17 +164,17 @@ class _Judged:
 
 
 @torch.inference_mode()
-def _judge(network: StagedNetwork, held_out: Iterable[Batch], calibrate: bool) -> _Judged:
+def _judge(network: StagedNetwork, batches: Iterable[Batch], calibrate: bool) -> _Judged:
     logits, labels = [], []
     device = next(network.parameters()).device
-    for images, truth in held_out:
+    for images, truth in batches:
         readable = truth != UNREADABLE
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # as exactly as a CPU will compute it
             answers: Tensor = torch.stack(network(images[readable].to(device)), dim=1)
         logits.append(answers.float().cpu().numpy())
         labels.append(truth[readable].cpu().numpy())
     if not labels:
-        raise ValueError("held_out has no images")
+        raise ValueError("held_out and test must have images, got none")
     return _Judged(np.concatenate(logits), np.concatenate(labels), calibrate)
 
 

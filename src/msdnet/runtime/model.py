@@ -167,13 +167,19 @@ class Model:
         method: Method = "accuracy",
         measure: Measure = "largest",
         batch: int | None = None,
+        costs: Sequence[float] | None = None,
     ) -> Policy:
-        """The policy for a budget of multiply-adds an image, or of seconds an image in batches of some size."""
+        """The policy for a budget of multiply-adds an image, or of seconds an image in batches of some size.
+
+        - costs: count the budget by these, one for each exit, instead of the multiply-adds that are computed
+        """
         if (budget is None) == (seconds is None):
             raise ValueError("give a budget in multiply-adds or in seconds, one of the two")
         if seconds is None:
             assert budget is not None
-            return self._family(method, measure, self.costs).policy(budget)
+            return self._family(method, measure, costs or self.costs).policy(budget)
+        if costs is not None:
+            raise ValueError("costs belong to a budget, not to seconds")
         costs = self._times(self.engine.best_batch if batch is None else check_whole("batch", batch)).costs
         if check_number("seconds", seconds, low=0, above=True) < costs[0]:
             raise ValueError(

@@ -19,7 +19,8 @@ from typing import Any, NoReturn, cast
 import torch
 from torch import Tensor
 
-from msdnet.data.base import Batch, Epoch, ImageData, Part, Shard
+from msdnet.data.base import Batch, Epoch, ImageData, Shard
+from msdnet.files import Part
 from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile

@@ -1,0 +1,180 @@
+"""`msdnet models` and `msdnet evaluate`: which models there are, and how good one is."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from msdnet.cli.amounts import parse_budgets
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from msdnet.evaluation import BudgetPoint, Evaluation
+    from msdnet.files import Labelled
+    from msdnet.runtime import Model
+
+__all__ = ["evaluate", "models"]
+
+SAMPLES = "samples"
+
+Models = Annotated[list[str], typer.Argument(help="Of the package (see `msdnet models`), or folders of bundles.")]
+Data = Annotated[
+    str | None,
+    typer.Option(help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here."),
+]
+Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
+Part = Annotated[str, typer.Option(help="test, or held_out to see what thresholds are fitted to.")]
+Budgets = Annotated[
+    str | None, typer.Option(help="Multiply-adds an image, on average: 10M,20M,30% (of the full network).")
+]
+Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
+Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def models(as_json: Json = False) -> None:
+    """List the models that come with the package.
+
+    Example: msdnet models
+    """
+    from rich.table import Table
+
+    from msdnet.models import find_bundle, model_names
+
+    bundles = [find_bundle(name) for name in model_names()]
+    rows = [{"name": bundle.manifest.name, **_facts(bundle.manifest), "bytes": bundle.size} for bundle in bundles]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("model", "exits", "multiply-adds an image", "test accuracy", "size", box=None)
+    for row in rows:
+        costs, accuracy = row["costs"], row["accuracy"]
+        measured = f"{100 * accuracy[0]:.1f} to {100 * accuracy[-1]:.1f}%" if accuracy else "not measured"
+        spent = f"{costs[0] / 1e6:,.1f} to {costs[-1] / 1e6:,.1f} M"
+        table.add_row(row["name"], str(len(costs)), spent, measured, f"{row['bytes'] / 2**20:.1f} MiB")
+    _print(table)
+
+
+def _facts(manifest: Any) -> dict[str, Any]:
+    return {
+        "classes": len(manifest.classes),
+        "side": manifest.images.side,
+        "costs": list(manifest.costs),
+        "accuracy": None if manifest.test is None else list(manifest.test.accuracy),
+    }
+
+
+def evaluate(
+    model: Models,
+    data: Data = None,
+    dataset: Dataset = None,
+    part: Part = "test",
+    budgets: Budgets = None,
+    whole: Whole = False,
+    engine: Engine = "onnx",
+    as_json: Json = False,
+) -> None:
+    """Measure models on labelled images: every exit, and what budgets bring, by both policies.
+
+    Of several models, the one that is best on held-out images is named for each budget.
+
+    Example: msdnet evaluate cifar10-small --data samples
+    """
+    import msdnet
+    from msdnet.evaluation import best_of
+
+    loaded = [msdnet.load(name, engine=engine) for name in model]
+    images = _open(loaded[0], data, dataset, part)
+    full = max(costs[-1] for costs in (_costs(one, whole) for one in loaded))
+    wanted = None if budgets is None else parse_budgets(budgets, full)
+    evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
+    asked = wanted or evaluations[0].usual_budgets(whole=whole)
+    points = [one.points(asked, whole=whole) if one.model.manifest.held_out else [] for one in evaluations]
+    if as_json:
+        found = [one.to_dict(reached) for one, reached in zip(evaluations, points, strict=True)]
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for one, reached in zip(evaluations, points, strict=True):
+        _show(one, reached, whole)
+    if len(loaded) > 1:
+        _print(_points_table("best on held-out images", best_of([p for reached in points for p in reached]), whole))
+
+
+def _costs(model: "Model", whole: bool) -> Sequence[int]:
+    return model.manifest.whole_costs if whole else model.costs
+
+
+def _open(model: "Model", data: str | None, dataset: str | None, part: str) -> "Labelled":
+    from msdnet import samples
+    from msdnet.checks import check_choice
+    from msdnet.files import open_labelled
+
+    check_choice("--part", part, ("test", "held_out"))
+    if data == SAMPLES and not Path(SAMPLES).exists():
+        if part != "test":
+            raise ValueError("the samples are test images: --part goes with other data")
+        return samples.cifar10()
+    known: dict[str, Any] = dict(model.manifest.provenance.get("data", {}))
+    split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
+    return open_labelled(data, dataset, part=part, classes=model.classes, **split)  # type: ignore[arg-type]
+
+
+def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from msdnet.evaluation import evaluate as measure
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+        task = shown.add_task(model.manifest.name, total=len(images.labels))
+        return measure(model, images, progress=lambda done: shown.update(task, completed=done))
+
+
+def _show(found: "Evaluation", points: "Sequence[BudgetPoint]", whole: bool) -> None:
+    from rich.table import Table
+
+    manifest = found.model.manifest
+    typer.echo(f"{manifest.name} on {found.data}: {found.images:,} images in {found.seconds:.1f} s")
+    table = Table("exit", "multiply-adds", "whole layers", "accuracy", "held-out", box=None)
+    held_out = manifest.held_out.accuracy if manifest.held_out else (None,) * len(found.accuracy)
+    rows = zip(manifest.costs, manifest.whole_costs, found.accuracy, held_out, strict=True)
+    for exit, (cost, whole_cost, accuracy, before) in enumerate(rows, 1):
+        fitted = "" if before is None else f"{100 * before:.2f}%"
+        table.add_row(str(exit), f"{cost / 1e6:,.2f} M", f"{whole_cost / 1e6:,.2f} M", f"{100 * accuracy:.2f}%", fitted)
+    _print(table)
+    for method, title in (("accuracy", "thresholds searched for accuracy"), ("paper", "the paper's thresholds")):
+        chosen = [point for point in points if point.method == method]
+        if chosen:
+            _print(_points_table(title, chosen, whole))
+
+
+def _points_table(title: str, points: "Sequence[BudgetPoint]", whole: bool) -> "Table":
+    from rich.table import Table
+
+    spent = "spent (whole layers)" if whole else "spent"
+    several = len({point.model for point in points}) > 1
+    table = Table(
+        "budget", "accuracy", spent, "computed", "held-out", *(["model"] if several else []), title=title, box=None
+    )
+    table.title_justify = "left"
+    for point in points:
+        table.add_row(
+            f"{point.budget / 1e6:,.1f} M",
+            f"{100 * point.accuracy:.2f}%",
+            f"{point.cost / 1e6:,.2f} ± {point.cost_error / 1e6:.2f} M",
+            f"{point.lazy_cost / 1e6:,.2f} M",
+            f"{100 * point.held_out_accuracy:.2f}%",
+            *([point.model] if several else []),
+        )
+    return table
+
+
+def _print(table: "Table") -> None:
+    from rich.console import Console
+
+    Console().print(table)
+    typer.echo()

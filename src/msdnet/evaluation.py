@@ -1,0 +1,172 @@
+"""How good a model is: the accuracy of every exit, and of every budget, on labelled images.
+
+Every exit answers every image once; what a budget would have brought follows from that, since an image's answers do
+not depend on which others are computed beside it.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msdnet.anytime import AnytimeCurve
+from msdnet.checks import check_whole
+from msdnet.files import Labelled
+from msdnet.policy import METHODS, Measure, Method, Policy, confidence
+from msdnet.runtime import Model
+from msdnet.runtime.images import batches
+
+__all__ = ["BudgetPoint", "Evaluation", "best_of", "evaluate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetPoint:
+    """What a budget brought."""
+
+    model: str
+    method: Method
+    budget: float
+    """Multiply-adds an image that were asked for, on average."""
+    accuracy: float
+    cost: float
+    """Multiply-adds an image that were spent, counted as the budget is."""
+    cost_error: float
+    """Standard error of the cost."""
+    lazy_cost: float
+    """What is really computed, stage by stage."""
+    held_out_accuracy: float
+    held_out_cost: float
+    left: tuple[int, ...]
+    """Images that left at each exit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What every exit said of every image."""
+
+    model: Model
+    data: str
+    confidence: NDArray[np.floating]
+    """(images, exits)"""
+    correct: NDArray[np.bool_]
+    """(images, exits)"""
+    measure: Measure
+    seconds: float
+
+    @property
+    def images(self) -> int:
+        return len(self.correct)
+
+    @property
+    def accuracy(self) -> tuple[float, ...]:
+        """Of every exit."""
+        return tuple(self.correct.mean(axis=0).tolist())
+
+    def curve(self, *, whole: bool = False) -> AnytimeCurve:
+        """Accuracy at any budget that is the same for all images."""
+        return AnytimeCurve(self._costs(whole), self.accuracy)
+
+    def at(self, budget: float, *, method: Method = "accuracy", whole: bool = False) -> BudgetPoint:
+        """What a budget brings, its thresholds fitted on the model's held-out images.
+
+        - whole: budget and cost count whole layers up to an exit, as published figures do
+        """
+        costs = self._costs(whole)
+        policy = self.model.policy(budget, method=method, measure=self.measure, costs=costs)
+        return self._point(policy, budget, np.array(costs))
+
+    def points(
+        self, budgets: Sequence[float], *, methods: Sequence[Method] = METHODS, whole: bool = False
+    ) -> list[BudgetPoint]:
+        """All budgets that the model can keep, by each method."""
+        least = self._costs(whole)[0]
+        kept = [budget for budget in budgets if budget >= least]
+        return [self.at(budget, method=method, whole=whole) for method in methods for budget in kept]
+
+    def usual_budgets(self, *, whole: bool = False, count: int = 10) -> list[float]:
+        """From just above the first exit to the last, evenly spaced by their ratio."""
+        costs = self._costs(whole)
+        return [float(f"{budget:.2g}") for budget in np.geomspace(1.1 * costs[0], costs[-1], count)]
+
+    def to_dict(self, points: Sequence[BudgetPoint] = ()) -> dict[str, Any]:
+        """As plain values, for a file."""
+        manifest = self.model.manifest
+        return {
+            "model": manifest.name,
+            "data": self.data,
+            "images": self.images,
+            "costs": list(manifest.costs),
+            "whole_costs": list(manifest.whole_costs),
+            "accuracy": list(self.accuracy),
+            "held_out_accuracy": None if manifest.held_out is None else list(manifest.held_out.accuracy),
+            "points": [asdict(point) for point in points],
+        }
+
+    def _costs(self, whole: bool) -> tuple[int, ...]:
+        return self.model.manifest.whole_costs if whole else self.model.costs
+
+    def _point(self, policy: Policy, budget: float, costs: NDArray[np.integer]) -> BudgetPoint:
+        exits = policy.exits(self.confidence)
+        spent = costs[exits]
+        return BudgetPoint(
+            model=self.model.manifest.name,
+            method=policy.method,
+            budget=budget,
+            accuracy=float(self.correct[np.arange(len(exits)), exits].mean()),
+            cost=float(spent.mean()),
+            cost_error=float(spent.std() / np.sqrt(len(spent))),
+            lazy_cost=float(np.array(self.model.costs)[exits].mean()),
+            held_out_accuracy=policy.accuracy_,
+            held_out_cost=policy.cost_,
+            left=tuple(np.bincount(exits, minlength=len(costs)).tolist()),
+        )
+
+
+def evaluate(
+    model: Model,
+    data: Labelled,
+    *,
+    measure: Measure = "largest",
+    batch: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """Ask every exit about every image.
+
+    - measure: of confidence, for budgets
+    - batch: images that are computed together; by default what suits the engine
+    - progress: told how many images are done
+    """
+    data.check_for(model.classes)
+    if not len(data.labels):
+        raise ValueError(f"{data.name}: no images to evaluate on")
+    rows = model.engine.best_batch if batch is None else check_whole("batch", batch)
+    sure: list[NDArray[np.floating]] = []
+    right: list[NDArray[np.bool_]] = []
+    start, done = time.perf_counter(), 0
+    for pixels in batches(data.images, model.engine.images, rows):
+        labels = data.labels[done : done + len(pixels)]
+        state = model.engine.begin(pixels)
+        exits = []
+        for _ in model.costs:
+            probabilities, state = model.engine.advance(state)
+            exits.append((confidence(probabilities, measure), probabilities.argmax(axis=1) == labels))
+        sure.append(np.stack([one for one, _ in exits], axis=1))
+        right.append(np.stack([one for _, one in exits], axis=1))
+        done += len(pixels)
+        if progress is not None:
+            progress(done)
+    return Evaluation(
+        model, data.name, np.concatenate(sure), np.concatenate(right), measure, time.perf_counter() - start
+    )
+
+
+def best_of(points: Sequence[BudgetPoint]) -> list[BudgetPoint]:
+    """For each budget the point of the model and method that are best on held-out images; the cheaper of equals."""
+    budgets = sorted({point.budget for point in points})
+    return [
+        max((p for p in points if p.budget == budget), key=lambda p: (p.held_out_accuracy, -p.held_out_cost))
+        for budget in budgets
+    ]

@@ -1,0 +1,26 @@
+"""Labelled images on disk: where they are, which part of a data set each belongs to, and reading them without torch."""
+
+from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
+from msdnet.files.folder import Found, LabelledFile, digest, divide, find_images
+from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
+from msdnet.files.parts import Part, hold_out
+
+__all__ = [
+    "CIFAR",
+    "FOLDER",
+    "SIDE",
+    "CifarLayout",
+    "Found",
+    "Labelled",
+    "LabelledFile",
+    "Part",
+    "cifar_classes",
+    "dataset_at",
+    "digest",
+    "divide",
+    "find_cifar",
+    "find_images",
+    "hold_out",
+    "open_labelled",
+    "read_cifar",
+]

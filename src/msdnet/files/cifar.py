@@ -1,0 +1,120 @@
+"""CIFAR-10 and CIFAR-100 in their official binary layout.
+
+A record is one label byte (CIFAR-10) or a coarse and a fine one (CIFAR-100), then 3,072 bytes: the red, the
+green and the blue plane of a 32x32 image. Nothing is unpickled.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msdnet.naming import Registry
+
+__all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar"]
+
+SIDE = 32
+
+
+@dataclass(frozen=True)
+class CifarLayout:
+    """Where the records of a CIFAR release are, and what is published about them."""
+
+    folder: str
+    train_files: tuple[str, ...]
+    test_files: tuple[str, ...]
+    names_file: str
+    label_bytes: int
+    records_per_file: tuple[int, int]
+    """Images in each training file and in each test file."""
+    mean: tuple[float, ...]
+    """Of the channels, for pixels between 0 and 1."""
+    std: tuple[float, ...]
+    url: str
+    md5: str
+
+    @property
+    def record_bytes(self) -> int:
+        return self.label_bytes + 3 * SIDE * SIDE
+
+
+CIFAR: Registry[CifarLayout] = Registry("CIFAR data set")
+CIFAR.register(
+    "cifar10",
+    CifarLayout(
+        folder="cifar-10-batches-bin",
+        train_files=tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
+        test_files=("test_batch.bin",),
+        names_file="batches.meta.txt",
+        label_bytes=1,
+        records_per_file=(10_000, 10_000),
+        mean=(0.4914, 0.4822, 0.4465),
+        std=(0.2470, 0.2435, 0.2616),
+        url="https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        md5="c32a1d4ab5d03f1284b67883e8d87530",
+    ),
+)
+CIFAR.register(
+    "cifar100",
+    CifarLayout(
+        folder="cifar-100-binary",
+        train_files=("train.bin",),
+        test_files=("test.bin",),
+        names_file="fine_label_names.txt",
+        label_bytes=2,
+        records_per_file=(50_000, 10_000),
+        mean=(0.5071, 0.4865, 0.4409),
+        std=(0.2673, 0.2564, 0.2762),
+        url="https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        md5="03b5dce01913d631647c71ecec9e9cb8",
+    ),
+)
+
+
+def find_cifar(
+    layout: CifarLayout, root: str | Path | None, fetch: Callable[[CifarLayout], Path] | None = None
+) -> Path:
+    """The layout's folder below (or at) the root, below MSDNET_DATA, or else wherever it is fetched to."""
+    given = root or os.environ.get("MSDNET_DATA")
+    if given is None and fetch is not None:
+        return fetch(layout)
+    candidates = [] if given is None else [Path(given) / layout.folder, Path(given)]
+    for folder in candidates:
+        if (folder / layout.names_file).is_file():
+            return folder
+    raise FileNotFoundError(
+        f"{given or layout.folder}: no {layout.folder}/{layout.names_file} here; --data or MSDNET_DATA must name the "
+        f"folder that holds {layout.folder}/ in the official binary layout{_or_fetch(fetch is not None)}"
+    )
+
+
+def _or_fetch(possible: bool) -> str:
+    return " (leave both out to download it)" if possible else ""
+
+
+def cifar_classes(layout: CifarLayout, folder: Path) -> tuple[str, ...]:
+    return tuple(name for name in (folder / layout.names_file).read_text().splitlines() if name)
+
+
+def read_cifar(layout: CifarLayout, folder: Path, *, test: bool) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Images (N, 32, 32, 3) as bytes and labels (N) of the training or the test files."""
+    files = layout.test_files if test else layout.train_files
+    expected, classes = layout.records_per_file[test], cifar_classes(layout, folder)
+    records = np.concatenate([_read_records(folder / name, layout, expected) for name in files])
+    labels = records[:, layout.label_bytes - 1].astype(np.int64)
+    if labels.max() >= len(classes):
+        raise ValueError(f"{folder}: label {labels.max()} where there are {len(classes)} classes")
+    planes = records[:, layout.label_bytes :].reshape(-1, 3, SIDE, SIDE)
+    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels
+
+
+def _read_records(path: Path, layout: CifarLayout, expected: int) -> NDArray[np.uint8]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: missing; {layout.folder} must hold it")
+    size, needed = path.stat().st_size, expected * layout.record_bytes
+    if size != needed:
+        raise ValueError(f"{path}: {size} bytes where {expected} records take {needed}: truncated, or another file")
+    return np.fromfile(path, dtype=np.uint8).reshape(-1, layout.record_bytes)

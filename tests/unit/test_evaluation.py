@@ -1,0 +1,133 @@
+"""Measuring a model: what is reported is what classifying brings, and bad input is refused."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import msdnet
+from msdnet.bundle import Bundle
+from msdnet.cli.amounts import parse_budget, parse_budgets
+from msdnet.evaluation import BudgetPoint, best_of, evaluate
+from msdnet.files import Labelled, Part, open_labelled
+from msdnet.models import find_bundle, model_names
+from msdnet.policy import METHODS, Method
+from msdnet.samples import cifar10
+
+CLASSES = ("red", "green", "blue")
+
+
+@pytest.fixture(scope="module")
+def squares() -> Labelled:
+    random = np.random.default_rng(3)
+    return Labelled(
+        "squares", random.integers(0, 256, (90, 12, 12, 3), dtype=np.uint8), random.integers(0, 3, 90), CLASSES
+    )
+
+
+def test_exits_are_as_accurate_as_their_answers(tiny: Bundle, squares: Labelled) -> None:
+    model = msdnet.load(tiny.folder)
+    found = evaluate(model, squares, batch=16)
+    for exit in range(3):
+        state = model.engine.begin(squares.images)
+        for _ in range(exit + 1):
+            probabilities, state = model.engine.advance(state)
+        expected = float((probabilities.argmax(axis=1) == squares.labels).mean())
+        assert found.accuracy[exit] == pytest.approx(expected)
+    assert found.images == 90
+    assert float(found.curve().at(model.costs[-1])) == pytest.approx(found.accuracy[-1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("whole", [False, True])
+def test_points_are_what_classifying_brings(tiny: Bundle, squares: Labelled, method: Method, whole: bool) -> None:
+    model = msdnet.load(tiny.folder)
+    costs = model.manifest.whole_costs if whole else model.costs
+    budget = 0.5 * (costs[0] + costs[-1])
+    point = evaluate(model, squares).at(budget, method=method, whole=whole)
+    policy = model.policy(budget, method=method, costs=costs)
+    result = model.classify(squares.images, policy=policy)
+    assert point.accuracy == pytest.approx(float((result.labels == squares.labels).mean()))
+    assert point.lazy_cost == pytest.approx(result.cost)
+    assert point.cost == pytest.approx(float(np.array(costs)[result.exits - 1].mean()))
+    assert point.left == result.exit_counts
+
+
+def test_budgets_that_cannot_be_kept_are_left_out(tiny: Bundle, squares: Labelled) -> None:
+    found = evaluate(msdnet.load(tiny.folder), squares)
+    least = found.model.costs[0]
+    assert {p.budget for p in found.points([least / 2, least, 2 * least])} == {least, 2 * least}
+    assert json.loads(json.dumps(found.to_dict(found.points([least]))))["points"][0]["budget"] == least
+
+
+def test_refuses_other_classes_and_no_images(tiny: Bundle, squares: Labelled) -> None:
+    model = msdnet.load(tiny.folder)
+    with pytest.raises(ValueError, match=r"squares: 2 classes \(cat, dog, \.\.\.\) where the model knows 3"):
+        evaluate(model, squares._replace(classes=("cat", "dog")))
+    with pytest.raises(ValueError, match="no images to evaluate on"):
+        evaluate(model, squares._replace(images=squares.images[:0], labels=squares.labels[:0]))
+
+
+def test_the_best_is_chosen_on_held_out_images() -> None:
+    point = BudgetPoint(
+        model="a", method="paper", budget=1.0, accuracy=0.9, cost=1.0, cost_error=0.1, lazy_cost=1.0,
+        held_out_accuracy=0.5, held_out_cost=1.0, left=(1,),
+    )  # fmt: skip
+    other = dataclasses.replace(point, model="b", accuracy=0.1, held_out_accuracy=0.6)
+    cheaper = dataclasses.replace(other, model="c", held_out_cost=0.5)
+    assert best_of([point, other, dataclasses.replace(point, budget=2.0), cheaper]) == [
+        cheaper,
+        dataclasses.replace(point, budget=2.0),
+    ]
+
+
+def test_the_samples_are_the_first_images_of_the_test_set() -> None:
+    found = cifar10()
+    assert found.images.shape == (1000, 32, 32, 3)
+    assert found.images.dtype == np.uint8
+    # The test set begins with a cat, two ships and an aeroplane.
+    assert [found.classes[label] for label in found.labels[:4]] == ["cat", "ship", "ship", "airplane"]
+    assert found.images[0, 0, 0].tolist() == [158, 112, 49]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("20M", 20e6), ("1.5G", 1.5e9), ("30%", 24e6), ("500k", 5e5), (" 7e6 ", 7e6)]
+)
+def test_budgets_as_people_write_them(text: str, expected: float) -> None:
+    assert parse_budget(text, full=80e6) == pytest.approx(expected)
+    assert parse_budgets(f"{text},{text}", full=80e6) == pytest.approx([expected] * 2)
+
+
+@pytest.mark.parametrize("text", ["", "much", "-3M", "0", "nan", "inf", "20 MB", "%"])
+def test_refuses_budgets(text: str) -> None:
+    with pytest.raises(ValueError, match="a budget must be"):
+        parse_budget(text, full=80e6)
+
+
+def test_a_model_is_found_by_name_or_folder(tiny: Bundle) -> None:
+    assert find_bundle(tiny.folder).manifest == tiny.manifest
+    with pytest.raises(FileNotFoundError, match="no folder and no model of the package is called 'cifar10-smal'"):
+        find_bundle("cifar10-smal")
+    with pytest.raises(FileNotFoundError, match="no bundle is there"):
+        find_bundle(tiny.folder / "nowhere")
+    for name in model_names():
+        assert find_bundle(name).manifest.name == name
+
+
+def test_a_folder_is_divided_as_for_training(tmp_path: Path) -> None:
+    from PIL import Image
+
+    from msdnet.data.folder import FolderData
+
+    for name in ("ant", "bee"):
+        (tmp_path / name).mkdir()
+        for k in range(40):
+            Image.new("RGB", (20, 20), (k, 2 * k, 90)).save(tmp_path / name / f"{k}.png")
+    parts: list[Part] = ["test", "held_out"]
+    for part in parts:
+        found = open_labelled(tmp_path, part=part)
+        trained = FolderData(tmp_path, crop_size=16, workers=0)
+        assert [Path(path).relative_to(tmp_path).as_posix() for path in found.images] == trained.paths(part)
+        assert found.classes == trained.classes
