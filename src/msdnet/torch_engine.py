@@ -2,11 +2,11 @@
 
 A GPU runs a stage of many small kernels faster than Python can launch them one by one, so each stage is captured once
 for each of a few batch sizes and then replayed whole. A batch is run in the next larger size: shrinking batches
-capture nothing anew.
+capture nothing anew. Stages are put into the GPU's queue, and only who asks for a result waits for it.
 """
 
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -20,7 +20,7 @@ from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.checks import check_choice
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.networks import State as NetworkState
-from msdnet.runtime.engine import Array, Engine, Probabilities, Rows, State
+from msdnet.runtime.engine import Array, Engine, Launched, Rows, State
 from msdnet.runtime.tensors import read_tensors
 
 __all__ = ["Precision", "TorchEngine", "network_of"]
@@ -46,6 +46,7 @@ class TorchEngine(Engine):
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.precision = precision
         self.best_batch = 32 if self.device.type == "cpu" else 1024
+        self.ahead = 1 if self.device.type == "cuda" else 0
         self.network: StagedNetwork = network_of(bundle).to(self.device)
         # Tensor cores want the channels last; full precision does not run on them, and is far slower that way.
         self._channels_last = self.device.type == "cuda" and precision != "float32"
@@ -57,6 +58,7 @@ class TorchEngine(Engine):
         self._graphs: dict[tuple[int, int], _Graph] = {}
         self._alone = threading.Lock()  # a graph's memory is for one run at a time
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+        self._last_run: torch.cuda.Event | None = None
 
     def __repr__(self) -> str:
         return f"TorchEngine(device={str(self.device)!r}, precision={self.precision!r})"
@@ -64,7 +66,7 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
         # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W): nothing is moved on the way
-        pixels = torch.from_numpy(np.require(images, requirements=["C", "W"])).to(self.device).permute(0, 3, 1, 2)
+        pixels = self._given(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
         scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
         normalised = torch.addcmul(self._shift, pixels.float(), scale)
         state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
@@ -74,14 +76,40 @@ class TorchEngine(Engine):
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
         with self._alone:
             logits, after = self._run(state)
-            return logits.cpu().numpy(), after
+            fetched = self._fetch(logits)
+        return fetched(), after
 
     @torch.inference_mode()
-    def advance(self, state: State) -> tuple[Probabilities, State]:
+    def launch(self, state: State) -> Launched:
         self.check_not_done(state)
         with self._alone:
             logits, after = self._run(state)
-            return torch.softmax(logits / self.temperatures[state.exits_done], dim=1).cpu().numpy(), after
+            fetched = self._fetch(torch.softmax(logits / self.temperatures[state.exits_done], dim=1))
+        return lambda: (fetched(), after)
+
+    def _given(self, values: NDArray[Any]) -> Tensor:
+        """On the device. A GPU takes them when it comes to it, from a copy that it can reach: nobody waits for it."""
+        tensor = torch.from_numpy(values)
+        if self._pool is None:
+            return tensor.to(self.device)
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def _fetch(self, values: Tensor) -> Callable[[], NDArray[np.float32]]:
+        """Have values sent to where numpy reads them. Called, it waits until they, and all before them, are there."""
+        if self._pool is None:
+            return values.cpu().numpy
+        landing = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+        landing.copy_(values, non_blocking=True)
+        arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        arrived.record(torch.cuda.current_stream(self.device))
+        self._last_run = arrived
+
+        def wait() -> NDArray[np.float32]:
+            with self._alone:  # nobody may wait while another thread captures
+                arrived.synchronize()
+            return landing.numpy().copy()  # memory that the GPU can reach is dear: it is used again
+
+        return wait
 
     def _run(self, state: State) -> tuple[Tensor, State]:
         bucket = next((size for size in BUCKETS if size >= state.rows), None)
@@ -98,7 +126,7 @@ class TorchEngine(Engine):
 
     @torch.inference_mode()
     def copy_rows(self, sources: Sequence[Array], rows: Rows, targets: Sequence[Array]) -> None:
-        chosen = torch.from_numpy(rows.astype(np.int64, copy=False)).to(self.device)
+        chosen = self._given(rows.astype(np.int64, copy=False))
         for source, target in zip(sources, targets, strict=True):
             target.copy_(source.index_select(0, chosen))
 
@@ -108,6 +136,8 @@ class TorchEngine(Engine):
         return logits, after.maps
 
     def _replay(self, state: State, bucket: int) -> tuple[Tensor, Maps]:
+        if self._last_run is not None:  # graphs share memory, and another thread may have a queue of its own
+            torch.cuda.current_stream(self.device).wait_event(self._last_run)
         key = (state.exits_done, bucket)
         if key not in self._graphs:
             self._graphs[key] = self._capture(state, bucket)

@@ -8,7 +8,8 @@ import torch
 
 import msdnet
 from msdnet.bundle import Bundle
-from msdnet.runtime import Model
+from msdnet.policy import FixedThresholds, confidence
+from msdnet.runtime import Model, answers
 from msdnet.torch_engine import BUCKETS, TorchEngine
 from tests.helpers import tiny_bundle
 from tests.unit.test_runtime import IMAGES, run_all, splitting
@@ -44,6 +45,47 @@ def test_answers_do_not_depend_on_the_batch(bundle: Bundle, batch: int) -> None:
     assert result.probabilities is not None
     assert reference.probabilities is not None
     np.testing.assert_allclose(result.probabilities, reference.probabilities, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [3, 16, 64])
+def test_images_leave_where_full_evaluation_says(bundle: Bundle, batch: int) -> None:
+    """Stages overlap with the handling of results; what comes out is what each image gives alone."""
+    model = load(bundle)
+    policy = splitting(model)
+    alone = [run_all(model.engine, image[None]) for image in IMAGES]
+    every = np.array([[confidence(rows[0], policy.measure) for rows in outcomes] for outcomes in alone])
+    many, exits = np.tile(IMAGES, (20, 1, 1, 1)), policy.exits(every)
+    result = model.classify(many, policy=policy, batch=batch, probabilities=True)
+    assert model.engine.ahead == 1
+    assert len(set(exits)) == model.engine.exit_count, "the test shows nothing if all leave together"
+    np.testing.assert_array_equal(result.exits - 1, np.tile(exits, 20))
+    expected = np.array([outcomes[exit][0] for outcomes, exit in zip(alone, exits, strict=True)])
+    assert result.probabilities is not None
+    np.testing.assert_allclose(result.probabilities, np.tile(expected, (20, 1)), atol=1e-4)
+
+
+def test_an_error_or_an_early_end_leaves_the_engine_usable(bundle: Bundle) -> None:
+    model = load(bundle)
+    policy = splitting(model)
+    expected = model.classify(IMAGES, policy=policy, batch=8)
+    with pytest.raises(ValueError, match="image 40: pixels must be finite"):
+        model.classify([*IMAGES[:40], np.full((12, 12, 3), np.nan)], policy=policy, batch=8)
+    given = (IMAGES[start : start + 8] for start in range(0, 50, 8))
+    started = answers(model.engine, given, FixedThresholds(policy), measure=policy.measure, batch=8)
+    next(started)
+    started.close()  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(model.classify(IMAGES, policy=policy, batch=8).exits, expected.exits)
+
+
+def test_stages_launched_together_give_what_each_gives_alone(bundle: Bundle) -> None:
+    engine = load(bundle).engine
+    launched = [engine.launch(engine.begin(IMAGES[start : start + 8])) for start in range(0, 40, 8)]
+    expected = run_all(load(bundle, "cpu").engine, IMAGES)
+    for number, result in reversed(list(enumerate(launched))):
+        first, after = result()
+        second, _ = engine.advance(after)
+        np.testing.assert_allclose(first, expected[0][8 * number : 8 * number + 8], atol=1e-4)
+        np.testing.assert_allclose(second, expected[1][8 * number : 8 * number + 8], atol=1e-4)
 
 
 def test_shrinking_batches_capture_nothing_anew(bundle: Bundle) -> None:

@@ -13,6 +13,7 @@ import msdnet
 from msdnet.bundle import Bundle, ImageSpec
 from msdnet.policy import FixedThresholds, HardBudget, Policy
 from msdnet.runtime import Engine, Model, State, answers
+from msdnet.runtime.engine import Launched
 from tests.helpers import tiny_bundle
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (50, 12, 12, 3), dtype=np.uint8)
@@ -232,6 +233,99 @@ def test_a_room_holds_no_more_than_a_batch_waits() -> None:
     assert engine.runs[1] == engine.runs[2] == engine.runs[3] == [8] * 26 + [2]
 
 
+# Stages that are launched before the results of the last are looked at
+
+
+class Later(Counting):
+    """Computes a stage when its result is asked for; until then nobody may touch what it reads."""
+
+    def __init__(self, exits: int = 4, ahead: int = 1) -> None:
+        super().__init__(exits)
+        self.ahead = ahead
+        self.under_way: list[int] = []
+        self.others_under_way: list[int] = []  # whenever a result was asked for
+
+    def launch(self, state: State) -> Launched:
+        self.check_not_done(state)
+        before = {name: values.copy() for name, values in state.maps.items()}
+        self.under_way.append(state.exits_done)
+
+        def result() -> Any:
+            self.under_way.remove(state.exits_done)
+            self.others_under_way.append(len(self.under_way))
+            for name, values in before.items():
+                np.testing.assert_array_equal(state.maps[name], values, err_msg="written before it was read")
+            return super(Later, self).launch(state)()
+
+        return result
+
+
+def found_by(engine: Engine, values: NDArray[np.floating], given: int, batch: int) -> NDArray[np.integer]:
+    """The exits of images that come so many at a time."""
+    batches = (values[start : start + given].reshape(-1, 1, 1, 1) for start in range(0, len(values), given))
+    found = np.full(len(values), -1)
+    for answered in answers(engine, batches, FixedThresholds(sure_policy(4)), measure="largest", batch=batch):
+        assert (found[answered.images] == -1).all(), "answered once"
+        found[answered.images] = answered.exit
+    return found
+
+
+def some_values(count: int) -> NDArray[np.floating]:
+    """No two alike; rounded up, where each image leaves."""
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 4, count) - rng.permutation(count) / count
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize(("given", "batch"), [(1, 1), (7, 7), (7, 8), (5, 16), (100, 7), (400, 400)])
+def test_running_ahead_changes_no_answer(given: int, batch: int, ahead: int) -> None:
+    values = some_values(400)
+    engine, plain = Later(ahead=ahead), Counting()
+    np.testing.assert_array_equal(found_by(engine, values, given, batch), np.ceil(values))
+    np.testing.assert_array_equal(found_by(plain, values, given, batch), np.ceil(values))
+    assert not engine.under_way
+    assert [sum(rows) for rows in engine.runs] == [sum(rows) for rows in plain.runs]
+    for rows in engine.runs[1:]:
+        assert set(rows[:-1]) <= {batch}, "deep stages run on full batches"
+
+
+def test_an_engine_that_runs_ahead_is_kept_busy_with_few_stages() -> None:
+    engine = Later()
+    found_by(engine, some_values(400), 8, 8)
+    assert max(engine.others_under_way) == 1, "never more than one behind that which is looked at"
+    assert engine.others_under_way[:-5] == [1] * (len(engine.others_under_way) - 5), "idle only at the end"
+
+
+def test_an_engine_that_computes_at_once_is_not_run_ahead() -> None:
+    assert Counting().ahead == 0
+    engine = Later(ahead=0)
+    found_by(engine, some_values(400), 8, 8)
+    assert set(engine.others_under_way) == {0}
+
+
+def test_an_error_or_an_early_end_leaves_the_engine_usable() -> None:
+    engine, values = Later(), some_values(100)
+
+    def broken() -> Iterator[NDArray[np.floating]]:
+        yield from (values[start : start + 8].reshape(-1, 1, 1, 1) for start in range(0, 40, 8))
+        raise ValueError("cannot be read")
+
+    with pytest.raises(ValueError, match="cannot be read"):
+        list(answers(engine, broken(), FixedThresholds(sure_policy(4)), measure="largest", batch=8))
+    started = answers(engine, broken(), FixedThresholds(sure_policy(4)), measure="largest", batch=8)
+    next(started)
+    started.close()  # type: ignore[attr-defined]
+    engine.under_way.clear()  # nobody will ask for these
+    np.testing.assert_array_equal(found_by(engine, values, 8, 8), np.ceil(values))
+
+
+def test_rules_that_need_every_decision_get_it_before_more_images_come(tiny: Bundle) -> None:
+    images = np.random.default_rng(0).integers(0, 4, (200, 1, 1, 1), dtype=np.uint8)
+    plain, ahead = (Model(tiny, engine).classify(images, budget=1.5, steady=True) for engine in (Counting(3), Later(3)))
+    assert min(plain.exit_counts) > 0
+    np.testing.assert_array_equal(ahead.exits, plain.exits)
+
+
 # Budgets
 
 
@@ -292,10 +386,11 @@ def test_a_generator_may_use_its_memory_again(model: Model) -> None:
     np.testing.assert_allclose(found.confidences, expected.confidences, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [Counting, Later])
 @pytest.mark.parametrize("group", [None, 8])
-def test_a_hard_budget_binds_where_no_image_is_ever_sure(group: int | None) -> None:
+def test_a_hard_budget_binds_where_no_image_is_ever_sure(group: int | None, kind: type[Counting]) -> None:
     """Images that would all go to the last exit: what is left after the first exits is spent, and not a bit more."""
-    engine, policy = Counting(), Policy("paper").fit(np.eye(4), np.eye(4), [1, 2, 3, 4], 2.0)
+    engine, policy = kind(), Policy("paper").fit(np.eye(4), np.eye(4), [1, 2, 3, 4], 2.0)
     policy.thresholds_ = np.array([1.1, 1.1, 1.1, -np.inf])
     given = (np.full((8, 1, 1, 1), 9, np.uint8) for _ in range(5))
     rule = HardBudget(policy, images=40, group=group)

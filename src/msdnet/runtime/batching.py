@@ -3,8 +3,12 @@
 After each stage the rows that leave are answered at once. The others wait in the next stage's room, together with
 those of other batches, until there is a full batch of them; so deep stages run as efficiently as shallow ones. No more
 than one batch waits at any stage, however many images there are.
+
+An engine that can run ahead is given its next stage before the results of the last are looked at: it need not stand
+idle meanwhile. No more stages are under way than that takes.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -12,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.policy import Measure, SpendingRule, confidence
-from msdnet.runtime.engine import Engine, Probabilities, Room, Rows, State
+from msdnet.runtime.engine import Engine, Launched, Probabilities, Room, Rows, State
 
 __all__ = ["Answers", "answers"]
 
@@ -36,51 +40,76 @@ def answers(
     return _Cascade(engine, rule, measure, batch).run(batches)
 
 
+class _Task(NamedTuple):
+    """A stage under way."""
+
+    exit: int
+    images: NDArray[np.int64]
+    """Their numbers, row by row."""
+    launched: Launched
+    room: Room | None
+    """In whose memory the rows are, until all of them are answered or sent on; none for images that have just come."""
+
+
 class _Cascade:
     def __init__(self, engine: Engine, rule: SpendingRule, measure: Measure, batch: int) -> None:
-        self.engine, self.rule, self.measure = engine, rule, measure
-        # For each stage but the first, the rows that wait for it and the numbers of their images.
+        self.engine, self.rule, self.measure, self.batch = engine, rule, measure, batch
+        self.under_way: deque[_Task] = deque()  # in the order in which they were launched
+        # For each stage but the first, the rows that wait for it, the numbers of their images, and rooms to use again.
         self.rooms = [Room(engine, batch) for _ in range(engine.exit_count)]
         self.numbers: list[list[NDArray[np.int64]]] = [[] for _ in range(engine.exit_count)]
+        self.unused: list[list[Room]] = [[] for _ in range(engine.exit_count)]
 
     def run(self, batches: Iterable[NDArray[np.generic]]) -> Iterator[Answers]:
         first = 0
         for images in batches:
             self.rule.arrive(len(images))
-            yield from self._stage(self.engine.begin(images), np.arange(first, first + len(images)))
+            self._launch(self.engine.begin(images), np.arange(first, first + len(images)))
             first += len(images)
+            while len(self.under_way) > self.engine.ahead:
+                yield from self._finish()
             if self.rule.at_a_time is not None:
                 yield from self._empty_rooms()
         yield from self._empty_rooms()
 
-    def _stage(self, state: State, numbers: NDArray[np.int64]) -> Iterator[Answers]:
-        exit = state.exits_done
-        probabilities, state = self.engine.advance(state)
+    def _launch(self, state: State, numbers: NDArray[np.int64], room: Room | None = None) -> None:
+        self.under_way.append(_Task(state.exits_done, numbers, self.engine.launch(state), room))
+
+    def _finish(self) -> Iterator[Answers]:
+        """Answer those who leave after the stage that was launched first, and send on the others."""
+        exit, numbers, launched, room = self.under_way.popleft()
+        probabilities, state = launched()
         sure = confidence(probabilities, self.measure)
         leaves = self.rule.leaves(exit, sure, numbers)
         if leaves.any():
             yield Answers(numbers[leaves], exit, sure[leaves], probabilities[leaves])
-        yield from self._send_on(state, np.flatnonzero(~leaves), numbers)
+        self._send_on(state, np.flatnonzero(~leaves), numbers)
+        if room is not None:
+            self.unused[exit].append(room)
 
-    def _send_on(self, state: State, rows: Rows, numbers: NDArray[np.int64]) -> Iterator[Answers]:
-        """To the next stage's room; whenever it is full, the stage runs, and so on to the stages after it.
-
-        Until all rows are in, nothing else may run the stage that they come from: its memory is theirs.
-        """
+    def _send_on(self, state: State, rows: Rows, numbers: NDArray[np.int64]) -> None:
+        """To the next stage's room; whenever it is full, the stage is launched."""
         stage = state.exits_done
         while len(rows):
             entered = self.rooms[stage].add(state, rows)
             self.numbers[stage].append(numbers[rows[:entered]])
             rows = rows[entered:]
             if self.rooms[stage].full:
-                yield from self._empty_room(stage)
+                self._launch_room(stage)
 
-    def _empty_room(self, stage: int) -> Iterator[Answers]:
-        numbers, self.numbers[stage] = np.concatenate(self.numbers[stage]), []
-        yield from self._stage(self.rooms[stage].take(), numbers)
+    def _launch_room(self, stage: int) -> None:
+        """Who comes next waits in another room: the memory of this one is read until the stage is finished."""
+        room, numbers = self.rooms[stage], np.concatenate(self.numbers[stage])
+        self.rooms[stage] = self.unused[stage].pop() if self.unused[stage] else Room(self.engine, self.batch)
+        self.numbers[stage] = []
+        self._launch(room.take(), numbers, room)
 
     def _empty_rooms(self) -> Iterator[Answers]:
-        """No more will come: each stage runs on those that wait, the first stages first."""
-        for stage, room in enumerate(self.rooms):
-            if room.rows:
-                yield from self._empty_room(stage)
+        """No more will come: each stage runs on those that wait, the first stages first, when all are there."""
+        for stage in range(1, self.engine.exit_count):
+            while len(self.under_way) > self.engine.ahead or any(task.exit < stage for task in self.under_way):
+                yield from self._finish()
+            if self.rooms[stage].rows:
+                self._launch_room(stage)
+        while self.under_way:
+            yield from self._finish()

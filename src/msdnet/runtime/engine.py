@@ -2,6 +2,7 @@
 
     begin(images)        -> state
     advance(state)       -> probabilities of the next exit, state
+    launch(state)        -> the same, to be called for later
     keep(state, rows)    -> state with those rows only
     costs                -> multiply-adds to reach each exit, cumulative
 
@@ -9,7 +10,7 @@ A room gathers rows of several states until a batch is full. Knows arrays; nothi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from msdnet.bundle import ImageSpec
 from msdnet.policy import soften
 
-__all__ = ["Array", "Engine", "Probabilities", "Room", "Rows", "State"]
+__all__ = ["Array", "Engine", "Launched", "Probabilities", "Room", "Rows", "State"]
 
 Array: TypeAlias = Any
 """Of numpy or of torch; the first dimension is the batch."""
@@ -36,6 +37,10 @@ class State:
     maps: Mapping[Hashable, Array]
 
 
+Launched: TypeAlias = Callable[[], tuple[Probabilities, State]]
+"""A stage that was started. Called, it waits for the end: the probabilities (N, classes), and the state after it."""
+
+
 class Engine(ABC):
     """Runs a network stage by stage.
 
@@ -46,6 +51,9 @@ class Engine(ABC):
 
     best_batch: int
     """Rows that make good use of the machine."""
+    ahead = 0
+    """Stages to launch before the result of the last is asked for, so that the machine is never idle; none where a
+    launch is itself the computation."""
 
     def __init__(self, costs: Sequence[int], images: ImageSpec, temperatures: Sequence[float]) -> None:
         self.costs = tuple(costs)
@@ -66,9 +74,14 @@ class Engine(ABC):
 
     def advance(self, state: State) -> tuple[Probabilities, State]:
         """Run the next stage: the probabilities (N, classes) that its exit gives, and the state after it."""
+        return self.launch(state)()
+
+    def launch(self, state: State) -> Launched:
+        """Start the next stage. Its rows must stay as they are until its result was asked for."""
         self.check_not_done(state)
         logits, after = self.logits(state)
-        return soften(logits, self.temperatures[state.exits_done]), after
+        result = soften(logits, self.temperatures[state.exits_done]), after
+        return lambda: result
 
     def check_not_done(self, state: State) -> None:
         if state.exits_done == self.exit_count:
