@@ -7,7 +7,7 @@ capture nothing anew. Stages are put into the GPU's queue, and only who asks for
 
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -66,15 +66,16 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
         # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W): nothing is moved on the way
-        pixels = self._given(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
-        scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
-        normalised = torch.addcmul(self._shift, pixels.float(), scale)
-        state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
+        with self._here():
+            pixels = self._given(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
+            scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
+            normalised = torch.addcmul(self._shift, pixels.float(), scale)
+            state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
         return State(0, len(images), state.maps)
 
     @torch.inference_mode()
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
-        with self._alone:
+        with self._alone, self._here():
             logits, after = self._run(state)
             fetched = self._fetch(logits)
         return fetched(), after
@@ -82,10 +83,14 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def launch(self, state: State) -> Launched:
         self.check_not_done(state)
-        with self._alone:
+        with self._alone, self._here():
             logits, after = self._run(state)
             fetched = self._fetch(torch.softmax(logits / self.temperatures[state.exits_done], dim=1))
         return lambda: (fetched(), after)
+
+    def _here(self) -> AbstractContextManager[Any]:
+        """Streams and graphs are those of the device that torch has at hand, which need not be this one."""
+        return nullcontext() if self._pool is None else torch.cuda.device(self.device)
 
     def _given(self, values: NDArray[Any]) -> Tensor:
         """On the device. A GPU takes them when it comes to it, from a copy that it can reach: nobody waits for it."""
@@ -121,14 +126,15 @@ class TorchEngine(Engine):
 
     def empty(self, like: Array, rows: int) -> Array:
         """In the layout of the map."""
-        layout = torch.channels_last if self._channels_last else torch.contiguous_format
+        layout = torch.channels_last if self._channels_last and like.ndim == 4 else torch.contiguous_format
         return torch.empty((rows, *like.shape[1:]), dtype=like.dtype, device=like.device, memory_format=layout)
 
     @torch.inference_mode()
     def copy_rows(self, sources: Sequence[Array], rows: Rows, targets: Sequence[Array]) -> None:
-        chosen = self._given(rows.astype(np.int64, copy=False))
-        for source, target in zip(sources, targets, strict=True):
-            target.copy_(source.index_select(0, chosen))
+        with self._here():
+            chosen = self._given(rows.astype(np.int64, copy=False))
+            for source, target in zip(sources, targets, strict=True):
+                target.copy_(source.index_select(0, chosen))
 
     def _stage(self, exits_done: int, maps: Maps) -> tuple[Tensor, Maps]:
         with self._arithmetic():
