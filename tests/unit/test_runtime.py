@@ -1,7 +1,9 @@
 """Engines, batches and results: the same answers however images are put together, and only what is needed computed."""
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 import msdnet
 from msdnet.bundle import Bundle, ImageSpec
 from msdnet.policy import FixedThresholds, HardBudget, Policy
-from msdnet.runtime import Engine, Model, State, answers
+from msdnet.runtime import Engine, Model, Room, State, answers
 from msdnet.runtime.engine import Launched
 from tests.helpers import tiny_bundle
 
@@ -75,6 +77,79 @@ def test_keeping_rows_commutes_with_advancing(model: Model) -> None:
     mask[5:9] = True
     masked, _ = engine.advance(engine.keep(whole, mask))
     np.testing.assert_allclose(masked, expected[5:9], atol=1e-5)
+
+
+# A state belongs to whoever has it
+
+
+def test_a_state_stays_as_it_is_whatever_other_images_come(model: Model) -> None:
+    """More of them than an engine may have prepared space for, at every stage, each advanced in turn."""
+    engine, alone = model.engine, [run_all(model.engine, image[None]) for image in IMAGES[:9]]
+    states = [engine.begin(image[None]) for image in IMAGES[:9]]
+    for exit in range(engine.exit_count):
+        for number, state in enumerate(states):
+            probabilities, states[number] = engine.advance(state)
+            np.testing.assert_allclose(probabilities, alone[number][exit], atol=1e-6)
+
+
+def test_a_state_can_be_advanced_again(model: Model) -> None:
+    """Whether what came of it the first time is still there or not, and without a change to that."""
+    engine, expected = model.engine, run_all(model.engine, IMAGES[:1])
+    state = engine.begin(IMAGES[:1])
+    for exit in range(engine.exit_count):
+        engine.advance(state)
+        once, first = engine.advance(state)
+        twice, second = engine.advance(state)
+        for probabilities in (once, twice):
+            np.testing.assert_allclose(probabilities, expected[exit], atol=1e-6)
+        for after in (first, second) if exit + 1 < engine.exit_count else ():
+            next_one, _ = engine.advance(after)
+            np.testing.assert_allclose(next_one, expected[exit + 1], atol=1e-6)
+        state = (first, second)[exit % 2]
+
+
+def test_an_answer_and_a_map_outlive_their_state(model: Model) -> None:
+    engine = model.engine
+    first, state = engine.logits(engine.begin(IMAGES[:1]))
+    maps = dict(state.maps)
+    first_before, maps_before = copy.deepcopy((first, maps))
+    del state
+    for image in IMAGES[1:9]:
+        run_all(engine, image[None])
+    np.testing.assert_array_equal(first, first_before)
+    for name, values in maps.items():
+        np.testing.assert_array_equal(values, maps_before[name])
+
+
+def test_one_image_alone_can_be_kept_and_joined(model: Model) -> None:
+    engine = model.engine
+    _, state = engine.advance(engine.begin(IMAGES[:1]))
+    expected = run_all(engine, IMAGES[:1])[1]
+    kept, room = engine.keep(state, np.array([0, 0])), Room(engine, 2)
+    for _ in range(2):
+        room.add(state, np.array([0]))
+    del state
+    run_all(engine, IMAGES[1:2])
+    for joined in (kept, room.take()):
+        probabilities, _ = engine.advance(joined)
+        np.testing.assert_allclose(probabilities, np.repeat(expected, 2, axis=0), atol=1e-5)
+
+
+def test_threads_share_an_engine(model: Model) -> None:
+    """Each with images of its own, and all with one state that they advance at the same time."""
+    engine, expected = model.engine, [run_all(model.engine, image[None]) for image in IMAGES[:8]]
+    shared = engine.begin(IMAGES[:1])
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            np.testing.assert_allclose(run_all(engine, IMAGES[number : number + 1]), expected[number], atol=1e-6)
+            state = shared
+            for exit in range(engine.exit_count):
+                probabilities, state = engine.advance(state)
+                np.testing.assert_allclose(probabilities, expected[0][exit], atol=1e-6)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
 
 
 def test_wrong_rows_and_stages_that_are_not_there_are_refused(model: Model) -> None:

@@ -55,7 +55,7 @@ def switched(stages: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
     """
     graphs = [stage.graph for stage in stages]
     inputs, outputs = (max(len(getattr(graph, kind)) for graph in graphs) for kind in ("input", "output"))
-    top = _choice(graphs, 0, outputs)
+    top = _choice(graphs, range(len(graphs)), outputs)
     top.input.append(helper.make_tensor_value_info(STAGE, TensorProto.INT64, []))
     for place in range(inputs):
         shape = [f"{dimension}_{place}" for dimension in ("rows", "channels", "height", "width")]
@@ -66,20 +66,21 @@ def switched(stages: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
     return model
 
 
-def _choice(graphs: Sequence[onnx.GraphProto], stage: int, outputs: int) -> onnx.GraphProto:
-    """A stage if the number says so, else one of those after it."""
-    branch = _branch(graphs[stage], stage, outputs)
-    if stage == len(graphs) - 1:
-        return branch
-    chosen, number = f"is_{stage}", helper.make_tensor(f"number_{stage}", TensorProto.INT64, [], [stage])
-    names = [f"out_{stage}_{place}" for place in range(outputs)]
-    later = _choice(graphs, stage + 1, outputs)
+def _choice(graphs: Sequence[onnx.GraphProto], stages: range, outputs: int) -> onnx.GraphProto:
+    """One of some stages. They are halved again and again, so that only few `If` are on the way to each."""
+    if len(stages) == 1:
+        return _branch(graphs[stages[0]], stages[0], outputs)
+    half = len(stages) // 2
+    middle = stages[half]
+    earlier, number = f"before_{middle}", helper.make_tensor(f"number_{middle}", TensorProto.INT64, [], [middle])
+    names = [f"out_{middle}_{place}" for place in range(outputs)]
+    first, second = (_choice(graphs, part, outputs) for part in (stages[:half], stages[half:]))
     nodes = [
-        helper.make_node("Equal", [STAGE, number.name], [chosen]),
-        helper.make_node("If", [chosen], names, then_branch=branch, else_branch=later),
+        helper.make_node("Less", [STAGE, number.name], [earlier]),
+        helper.make_node("If", [earlier], names, then_branch=first, else_branch=second),
     ]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
-    return helper.make_graph(nodes, f"from_stage_{stage + 1}", [], values, [number])
+    return helper.make_graph(nodes, f"stages_{stages[0] + 1}_to_{stages[-1] + 1}", [], values, [number])
 
 
 def _branch(graph: onnx.GraphProto, stage: int, outputs: int) -> onnx.GraphProto:

@@ -3,10 +3,14 @@
 All stages are in one session, behind a switch, so that they share one pool of threads. With a session for each, idle
 pools would spin on the cores that the busy one needs, or their threads would have to be woken at every stage. (A pool
 for the whole process would do as well, but then every other session of the process fails that does not ask for it.)
+
+One image alone takes so little time that preparing a run and copying what comes out would be felt. It goes through a
+chain: space for all that the stages make of an image, bound to them once.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +27,7 @@ __all__ = ["OnnxEngine", "make_session"]
 
 IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
+CHAINS = 4  # for images that are under way at the same time, each alone; any more do without
 _NOTHING = np.zeros((1, 1, 1, 1), np.float32)
 
 
@@ -51,24 +56,67 @@ class OnnxEngine(Engine):
             later.update(stage.inputs)
         std, mean = (np.array(values, np.float32) for values in (manifest.images.std, manifest.images.mean))
         self._scale, self._shift = (1 / std).reshape(-1, 1, 1), (-mean / std).reshape(-1, 1, 1)
+        self._chains: list[_Chain] = []
+        self._adding_chain = threading.Lock()
 
     def begin(self, images: NDArray[Any]) -> State:
         pixels = images.transpose(0, 3, 1, 2)
         scale = self._scale / np.float32(255) if pixels.dtype == np.uint8 else self._scale
         normalised = np.ascontiguousarray(pixels * scale + self._shift, dtype=np.float32)
-        return State(0, len(images), {IMAGES: normalised})
+        link = self._first_link() if images.shape == (1, *self.images.shape) else None
+        if link is None:
+            return State(0, len(images), {IMAGES: normalised})
+        np.copyto(link.maps[IMAGES], normalised)
+        return State(0, 1, link)
+
+    def _first_link(self) -> "_Link | None":
+        """The begin of a chain that no image is in."""
+        for chain in self._chains:
+            if (link := chain.link(0)) is not None:
+                return link
+        with self._adding_chain:
+            if len(self._chains) == CHAINS:
+                return None
+            chain = self._make_chain()
+            link = chain.link(0)  # before others see it
+            self._chains.append(chain)
+            return link
+
+    def _make_chain(self) -> "_Chain":
+        """By a run with zeros: the arrays that come out are the space for what images will give."""
+        height, width, channels = self.images.shape
+        state = State(0, 1, {IMAGES: np.zeros((1, channels, height, width), np.float32)})
+        chain = _Chain(self._session, state.maps)
+        for stage in self._stages:
+            given = self._given(state)
+            logits, state = self._logits_apart(state)
+            made = [logits, *(state.maps[name] for name in stage.outputs[1:])]
+            chain.add(given, dict(zip(self._outputs, made, strict=False)), state.maps)
+        return chain
 
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
-        stage = self._stages[state.exits_done]
-        given = dict.fromkeys(self._places, _NOTHING)
-        given.update(zip(self._places, (state.maps[name] for name in stage.inputs), strict=False))
-        given[STAGE] = np.array(state.exits_done)
+        if isinstance(state.maps, _Link) and (after := state.maps.next()) is not None:
+            logits = after.run()
+            return logits, State(state.exits_done + 1, state.rows, after or {})  # after the last stage nothing is held
+        return self._logits_apart(state)
+
+    def _logits_apart(self, state: State) -> tuple[NDArray[np.float32], State]:
+        """Into memory of its own: several rows, or one where the chain is in use."""
+        stage, given = self._stages[state.exits_done], self._given(state)
         outputs = self._outputs[: len(stage.outputs)]
         logits, *made = (self._copied if state.rows <= FEW_ROWS else self._bound)(given, outputs)
         maps = dict(state.maps)
         maps.update(zip(stage.outputs[1:], made, strict=True))
         needed = self._needed_after[state.exits_done]
         return logits, State(state.exits_done + 1, state.rows, {name: maps[name] for name in maps if name in needed})
+
+    def _given(self, state: State) -> dict[str, Array]:
+        """What the session takes to run the next stage."""
+        given = dict.fromkeys(self._places, _NOTHING)
+        inputs = self._stages[state.exits_done].inputs
+        given.update(zip(self._places, (state.maps[name] for name in inputs), strict=False))
+        given[STAGE] = np.array(state.exits_done)
+        return given
 
     def _copied(self, given: Mapping[str, Array], outputs: list[str]) -> list[Array]:
         results: list[Array] = self._session.run(outputs, given)
@@ -94,6 +142,85 @@ class OnnxEngine(Engine):
     def copy_rows(self, sources: Sequence[Array], rows: Rows, targets: Sequence[Array]) -> None:
         for source, target in zip(sources, targets, strict=True):
             np.take(source, rows, axis=0, out=target, mode="clip")  # "clip" writes straight into the target
+
+
+class _Chain:
+    """Space for one image at a time: for its pixels, and for what each stage makes, just where the next one reads it.
+
+    There is a place for each state on the way. Who holds a link to a place may write there; nobody else does.
+    """
+
+    def __init__(self, session: onnxruntime.InferenceSession, start: Mapping[Hashable, Array]) -> None:
+        self.places = [start]
+        self.held = [threading.Lock()]
+        self._session = session
+        self._runs: list[_Run] = []
+
+    def add(self, given: Mapping[str, Array], made: Mapping[str, Array], after: Mapping[Hashable, Array]) -> None:
+        """The next stage: what it takes, what it makes (its logits first), and the maps of the state after it."""
+        binding = self._session.io_binding()
+        for arrays, bind in ((given, binding.bind_input), (made, binding.bind_output)):
+            for name, array in arrays.items():
+                bind(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+        self._runs.append(_Run(binding, next(iter(made.values())), (given, made)))
+        self.places.append(after)
+        self.held.append(threading.Lock())
+
+    def link(self, place: int, before: "_Link | None" = None) -> "_Link | None":
+        """Hold a place, if nobody does."""
+        return _Link(self, place, before) if self.held[place].acquire(blocking=False) else None
+
+    def run(self, stage: int) -> NDArray[np.float32]:
+        """Its logits, to keep."""
+        run = self._runs[stage]
+        self._session.run_with_iobinding(run.binding)
+        logits: NDArray[np.float32] = run.logits.copy()
+        return logits
+
+
+class _Run(NamedTuple):
+    """A stage that needs no more preparations. The binding knows where its arrays lie, but does not keep them alive."""
+
+    binding: Any
+    logits: Array
+    arrays: tuple[Mapping[str, Array], Mapping[str, Array]]
+
+
+class _Link(Mapping[Hashable, Array]):
+    """The maps of a state in a chain. They stay as they are until this, and all that came from it, is forgotten."""
+
+    def __init__(self, chain: _Chain, place: int, before: "_Link | None") -> None:
+        self._chain, self._place = chain, place
+        self._before = before  # holds the places behind it too: where the first is free, all are
+        self.maps = chain.places[place]
+
+    def __del__(self) -> None:
+        self._chain.held[self._place].release()
+
+    def next(self) -> "_Link | None":
+        """The place after this, unless the state there is still in use: this one has been advanced before."""
+        return self._chain.link(self._place + 1, self)
+
+    def run(self) -> NDArray[np.float32]:
+        """The stage that ends here."""
+        return self._chain.run(self._place - 1)
+
+    def __getitem__(self, name: Hashable) -> Array:
+        return np.asarray(_Lent(self.maps[name], self))
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.maps)
+
+    def __len__(self) -> int:
+        return len(self.maps)
+
+
+class _Lent:
+    """A map of a chain as numpy can take it: the array that it makes of this holds the link."""
+
+    def __init__(self, array: Array, link: _Link) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self._link = link
 
 
 class _Stage(NamedTuple):
