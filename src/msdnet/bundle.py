@@ -5,6 +5,7 @@
     stage_01.onnx, ...      a graph for each stage, which takes its weights from the file above
     stages.onnx             the same behind one switch: to run them here
     held_out.safetensors    how sure each exit was of each held-out image, and whether it was right
+    card.md                 the same for people; nothing depends on it
 
 Pure Python: knows names, facts and checksums; what is in the other files, it does not look at.
 """
@@ -20,6 +21,7 @@ from msdnet.checks import check_whole, from_mapping, numbers, table_from_json, w
 from msdnet.config import NetworkConfig
 
 __all__ = [
+    "CARD",
     "FORMAT",
     "HELD_OUT",
     "MANIFEST",
@@ -37,6 +39,7 @@ MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 STAGES = "stages.onnx"
 HELD_OUT = "held_out.safetensors"
+CARD = "card.md"
 
 
 def stage_file(exit: int) -> str:

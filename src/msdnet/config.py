@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, whole_numbers
@@ -160,6 +161,10 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
     intermediate_classifiers: bool = True
     """Whether every exit is built, or the last one alone."""
 
+    averaging: float | None = None
+    """Outside training, an exit answers with the average of the logits so far, where exit j counts j to this power;
+    by default each speaks for itself, as in the paper."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("exits", "channel_factors", "bottleneck_factors"):
@@ -168,6 +173,8 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
             check_flag(name, getattr(self, name))
+        if self.averaging is not None:
+            check_number("averaging", self.averaging, low=0)
         check_choice("stem", self.stem, get_args(Stem))
         check_choice("reduction", self.reduction, get_args(Reduction))
         self._check_exits()
@@ -219,6 +226,14 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
     def exit_layers(self) -> tuple[int, ...]:
         """Layers whose classifiers are built."""
         return self.exits if self.intermediate_classifiers else self.exits[-1:]
+
+    @property
+    def exit_shares(self) -> tuple[float, ...] | None:
+        """What share its own logits have in the answer of each exit; the rest is what the exits before it answered."""
+        if self.averaging is None:
+            return None
+        weights = [exit**self.averaging for exit in range(1, len(self.exit_layers) + 1)]
+        return tuple(weight / total for weight, total in zip(weights, accumulate(weights), strict=True))
 
     @property
     def interval(self) -> int:

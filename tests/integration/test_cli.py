@@ -1,5 +1,6 @@
 """The command line, as a process of its own."""
 
+import json
 import statistics
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 import msdnet
@@ -32,7 +34,13 @@ WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from msdnet.cli import
 
 
 def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
-    for arguments in (["--help"], ["presets"], ["show", "cifar_anytime", "--svg", str(tmp_path / "grid.svg")]):
+    for arguments in (
+        ["--help"],
+        ["presets"],
+        ["models"],
+        ["models", "--json"],
+        ["show", "cifar_anytime", "--svg", str(tmp_path / "grid.svg")],
+    ):
         subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *arguments], check=True, capture_output=True)
     command = [sys.executable, "-c", WITHOUT_TORCH, "train", "fast", "--out", "x"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -84,7 +92,8 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
     )
     assert trained.returncode == 0, trained.stderr
     bundle = str(tmp_path / "bundle")
-    done = run("export", str(tmp_path / "run"), "--out", bundle, "--half", "--calibrate", "--device", "cpu")
+    options = ("--half", "--calibrate", "--averaging", "0.5", "--test", "--device", "cpu")
+    done = run("export", str(tmp_path / "run"), "--out", bundle, *options)
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
     again = run("export", str(tmp_path / "run"), "--out", bundle)
@@ -102,3 +111,21 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
     right = [path.parent.name == name for path, name in zip(paths, result.names, strict=True)]
     assert np.mean(right) > 0.9, "dark and light are told apart"
     assert model.manifest.provenance["recipe"]["name"] == "fast"
+    assert str(tmp_path) not in model.manifest.to_json(), "a bundle does not tell where things were"
+    card = Path(bundle, "card.md").read_text()
+    assert "tells 2 classes apart in images of 16 x 16 pixels" in card
+    assert "% right of" in card
+
+    measured = run("evaluate", bundle, "--data", str(tmp_path / "moved"), "--json")
+    assert measured.returncode == 0, measured.stderr
+    (found,) = json.loads(measured.stdout)
+    tested = model.manifest.test
+    assert tested is not None
+    assert found["images"] == tested.images
+    assert found["accuracy"] == pytest.approx(tested.accuracy, abs=1e-6)
+    assert {point["method"] for point in found["points"]} == {"accuracy", "paper"}
+    shown = run("evaluate", bundle, "--data", str(tmp_path / "moved"), "--budgets", "100%", "--whole-layers").stdout
+    assert "the paper's thresholds" in shown
+    other = run("evaluate", bundle, "--data", "samples")
+    assert other.returncode == 1
+    assert "10 classes (airplane, automobile, bird, ...) where the model knows 2" in other.stderr

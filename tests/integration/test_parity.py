@@ -16,6 +16,7 @@ from msdnet.export import ExportError, export_network
 from msdnet.export import export as module
 from msdnet.networks import MSDNet
 from msdnet.runtime import OnnxEngine
+from msdnet.torch_engine import TorchEngine
 from tests.helpers import TINY, settle
 
 
@@ -46,6 +47,24 @@ def test_engines_agree_for_every_preset(name: str, tmp_path: Path) -> None:
         logits, state = engine.logits(state)
         assert np.abs(logits - expected).max() <= 1e-4 * np.abs(expected).max()
     assert not state.maps, "after the last exit nothing is kept"
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.5])
+def test_averaged_exits_are_exported_too(averaging: float, tmp_path: Path) -> None:
+    network = settle(create_network(TINY, classes=5, averaging=averaging), side=16)
+    bundle = exported(network, tmp_path / "bundle", side=16)
+    images = np.random.default_rng(0).integers(0, 256, (6, 16, 16, 3), dtype=np.uint8)
+    expected = expected_logits(network, OnnxEngine(bundle, threads=1), images)
+    for engine in (OnnxEngine(bundle, threads=1), TorchEngine(bundle, device="cpu")):
+        for rows in (np.arange(6), np.arange(1)):  # many, and one alone
+            state = engine.begin(images[rows])
+            for exit, whole in enumerate(expected):
+                logits, state = engine.logits(state)
+                np.testing.assert_allclose(logits, whole[rows], atol=1e-4 * np.abs(whole).max())
+                if exit == 0:
+                    rows = rows[-1:]
+                    state = engine.keep(state, np.array([state.rows - 1]))
+            assert not state.maps
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -34,6 +34,7 @@ def configs(draw: st.DrawFn, ablations: bool = True) -> MSDNetConfig:
         head_width=draw(st.sampled_from([8, 13, "input"])),
         reduction=draw(st.sampled_from(["blocks", "tail", "none"])) if multi_scale else "blocks",
         transition_ratio=draw(st.sampled_from([0.34, 0.5, 1.0])),
+        averaging=draw(st.sampled_from([None, 0.0, 0.5])),
         **(switches if ablations else {}),
     )
 

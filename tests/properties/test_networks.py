@@ -65,7 +65,7 @@ def test_counts_equal_an_independent_derivation(config: MSDNetConfig) -> None:
     size = (config.smallest_side + 3, config.smallest_side + 8)
     network = create_network(config)
     values = dataclasses.asdict(config) | {"layers": config.depth}
-    for switch in ("dense", "multi_scale", "intermediate_classifiers"):
+    for switch in ("dense", "multi_scale", "intermediate_classifiers", "averaging"):
         del values[switch]
     values["head_width"] = None if config.head_width == "input" else config.head_width
     expected = reference_counts(**values, height=size[0], width=size[1])

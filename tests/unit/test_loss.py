@@ -119,13 +119,17 @@ def test_balancing_averages_gradients_where_exits_share_layers_and_leaves_heads_
         torch.testing.assert_close(balanced[name], gradient / shared_by)
 
 
-def test_another_network_teaches_every_exit() -> None:
+def test_another_network_teaches_the_later_exits_and_they_the_others() -> None:
     logits, taught, labels = torch.randn(4, 6, 3), torch.randn(6, 3), torch.randint(0, 3, (6,))
     weights = torch.tensor([1.0, 2.0, 0.5, 0.5])
     plain = training_loss(logits, labels, weights, Loss())
     distillation = Distillation(weight=0.7, temperature=3.0, teacher="network")
-    target = (taught / 3).softmax(dim=1)
-    divergences = [functional.kl_div((x / 3).log_softmax(dim=1), target, reduction="batchmean") for x in logits]
+    own = (logits[2:] / 3).softmax(dim=2).mean(dim=0)
+    targets = [own, own, *[(taught / 3).softmax(dim=1)] * 2]
+    divergences = [
+        functional.kl_div((x / 3).log_softmax(dim=1), target, reduction="batchmean")
+        for x, target in zip(logits, targets, strict=True)
+    ]
     expected = plain + 0.7 * 9 * sum(w * d for w, d in zip(weights, divergences, strict=True))
     found = training_loss(logits, labels, weights, Loss(distillation=distillation), taught)
     assert float(found) == pytest.approx(float(expected))

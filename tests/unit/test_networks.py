@@ -49,6 +49,7 @@ def parameter_count(network: nn.Module) -> int:
 def counted(config: MSDNetConfig, side: int) -> Counts:
     """Parameters and costs by the independent derivation."""
     values = dataclasses.asdict(config) | {"layers": config.depth}
+    assert values.pop("averaging") is None
     for switch in SWITCHES:
         assert values.pop(switch)
     values["head_width"] = None if config.head_width == "input" else config.head_width
@@ -457,3 +458,32 @@ def test_maps_are_forgotten_as_soon_as_nothing_reads_them() -> None:
 
 def test_a_network_has_no_cells_but_those_of_its_grid(small_network: MSDNet) -> None:
     assert len(small_network.cells) == 3 + 3 + 3 + 2 + 2 + 1
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_averaged_exits_answer_for_all_before_them(small_network: MSDNet, power: float) -> None:
+    averaged = create_network(small_network.config, averaging=power)
+    averaged.load_state_dict(small_network.state_dict())
+    images = torch.randn(4, 3, 32, 32)
+    with torch.inference_mode():
+        alone = small_network(images)
+        together = averaged.eval()(images)
+        for k, answer in enumerate(together):
+            weights = [(j + 1) ** power for j in range(k + 1)]
+            expected = sum(w * z for w, z in zip(weights, alone, strict=False)) / sum(weights)
+            torch.testing.assert_close(answer, expected)
+        torch.testing.assert_close(list(run_stages(averaged, images)), together)
+        state = averaged.begin(images)
+        for answer in together:
+            logits, state = averaged.advance(state)
+            torch.testing.assert_close(logits[-1], answer[3])
+            state = averaged.keep(state, torch.tensor([len(logits) - 1]))
+    assert averaged.costs(32) == small_network.costs(32)
+
+
+def test_averaged_exits_learn_each_by_itself(small_network: MSDNet) -> None:
+    averaged = create_network(small_network.config, averaging=1.0)
+    averaged.load_state_dict(small_network.state_dict())
+    images = torch.randn(4, 3, 32, 32)
+    for answer, alone in zip(averaged.train()(images), small_network.train()(images), strict=True):
+        assert torch.equal(answer, alone)

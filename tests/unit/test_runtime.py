@@ -231,6 +231,7 @@ def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     assert first.name == result.names[0] == model.classes[result.labels[0]]
     assert first.cost == model.costs[first.exit - 1]
     assert sum(result.exit_counts) == len(result) == 50
+    assert result[-1] == list(result)[-1]
     assert result.cost == pytest.approx(np.mean([one.cost for one in result]))
     assert "50 images" in repr(result)
     assert "3 exits" in repr(model)

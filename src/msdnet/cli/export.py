@@ -15,6 +15,10 @@ HeldOut = Annotated[bool, typer.Option(help="Look at the held-out images; withou
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
 Test = Annotated[bool, typer.Option("--test", help="Look at the test images, and write the accuracies down.")]
+Averaging = Annotated[
+    float | None,
+    typer.Option(help="Answer with the average of the exits so far; exit j counts j to this power: 0, 0.5, 1."),
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... Default: a GPU if there is one.")]
 
 
@@ -27,6 +31,7 @@ def export(
     half: Half = False,
     calibrate: Calibrate = False,
     test: Test = False,
+    averaging: Averaging = None,
     device: Device = None,
 ) -> None:
     """Make a bundle of a trained network: its stages as ONNX graphs, its weights, and what budgets need.
@@ -36,7 +41,16 @@ def export(
     from msdnet.export import export_run
 
     bundle = export_run(
-        run, out, name=name, root=data, held_out=held_out, half=half, calibrate=calibrate, test=test, device=device
+        run,
+        out,
+        name=name,
+        root=data,
+        held_out=held_out,
+        half=half,
+        calibrate=calibrate,
+        test=test,
+        averaging=averaging,
+        device=device,
     )
     manifest = bundle.manifest
     typer.echo(

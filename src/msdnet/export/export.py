@@ -14,7 +14,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from msdnet.bundle import FORMAT, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest, Measured, stage_file
+from msdnet.bundle import (
+    CARD,
+    FORMAT,
+    HELD_OUT,
+    MANIFEST,
+    STAGES,
+    WEIGHTS,
+    Bundle,
+    ImageSpec,
+    Manifest,
+    Measured,
+    stage_file,
+)
+from msdnet.card import write_card
+from msdnet.config import MSDNetConfig
 from msdnet.data import UNREADABLE, Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import StagedNetwork
@@ -45,6 +59,7 @@ def export_run(
     half: bool = False,
     calibrate: bool = False,
     test: bool = False,
+    averaging: float | None = None,
     device: str | None = None,
 ) -> Bundle:
     """Make a bundle of the network that a run has trained.
@@ -54,8 +69,13 @@ def export_run(
     - half: store the weights in half precision
     - calibrate: fit a temperature for each exit on the held-out images, so that its confidences mean what they say
     - test: look at the test images, and write the accuracy of every exit down
+    - averaging: have exits answer with the average of the exits so far (see `MSDNetConfig`)
     """
     trained = load_run(run, data=data, root=root, device=device, open_data=held_out or test)
+    if averaging is not None:
+        if not isinstance(trained.network.config, MSDNetConfig):
+            raise ValueError("averaging is for the exits of an MSDNet")
+        trained.network.config = replace(trained.network.config, averaging=averaging)
     facts = trained.facts
     _, side, width = facts["images"]["shape"]
     if side != width:
@@ -130,6 +150,7 @@ def export_network(
     try:
         tensors = None if judged is None else judged.tensors
         bundle = _write(scratch, manifest, _contents(network, images.side, tensors, half))
+        (scratch / CARD).write_text(write_card(manifest, tensors), encoding="utf-8")
         _check(network, bundle)
         scratch.rename(folder)
     finally:

@@ -23,6 +23,7 @@ __all__ = ["LOGITS", "StoredWeights", "stage_graphs", "switched", "whole_graph"]
 OPSET, IR_VERSION = 17, 8  # old enough for every onnxruntime of the last years, and all that is needed
 LOGITS, STAGE = "logits", "stage"
 HALF = ".half"
+_DIMENSIONS = ("rows", "channels", "height", "width")
 
 Pair: TypeAlias = int | tuple[int, ...] | str
 
@@ -51,19 +52,33 @@ def stage_graphs(network: StagedNetwork, side: int, weights: "StoredWeights") ->
 def switched(stages: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
     """All stages in one graph that runs one of them: which, a number says. So they share one pool of threads.
 
-    Inputs and outputs go by their places; the names that each stage has for them are in the graph's metadata.
+    Inputs and outputs go by their places; the names that each stage has for them (inputs by place, outputs in order)
+    are in the graph's metadata.
     """
     graphs = [stage.graph for stage in stages]
-    inputs, outputs = (max(len(getattr(graph, kind)) for graph in graphs) for kind in ("input", "output"))
-    top = _choice(graphs, range(len(graphs)), outputs)
+    top = _choice(graphs, range(len(graphs)), max(len(graph.output) for graph in graphs))
     top.input.append(helper.make_tensor_value_info(STAGE, TensorProto.INT64, []))
-    for place in range(inputs):
-        shape = [f"{dimension}_{place}" for dimension in ("rows", "channels", "height", "width")]
-        top.input.append(helper.make_tensor_value_info(f"in_{place}", TensorProto.FLOAT, shape))
+    places = [_places(graph) for graph in graphs]
+    for place, rank in sorted({(place, rank) for inputs in places for place, rank in inputs.values()}):
+        shape = [f"{dimension}_{place}" for dimension in _DIMENSIONS[:rank]]
+        top.input.append(helper.make_tensor_value_info(place, TensorProto.FLOAT, shape))
     model = _model(top)
-    names = [[[value.name for value in values] for values in (graph.input, graph.output)] for graph in graphs]
+    names = [
+        [{place: name for name, (place, _) in inputs.items()}, [value.name for value in graph.output]]
+        for inputs, graph in zip(places, graphs, strict=True)
+    ]
     helper.set_model_props(model, {"stages": json.dumps(names)})
     return model
+
+
+def _places(graph: onnx.GraphProto) -> dict[str, tuple[str, int]]:
+    """For each input of a stage its place among the inputs of all stages, and its rank, which a place has for good."""
+    places: dict[str, tuple[str, int]] = {}
+    for value in graph.input:
+        rank = len(value.type.tensor_type.shape.dim)
+        before = sum(1 for _, other in places.values() if other == rank)
+        places[value.name] = (f"in_{rank}d_{before}", rank)
+    return places
 
 
 def _choice(graphs: Sequence[onnx.GraphProto], stages: range, outputs: int) -> onnx.GraphProto:
@@ -85,12 +100,12 @@ def _choice(graphs: Sequence[onnx.GraphProto], stages: range, outputs: int) -> o
 
 def _branch(graph: onnx.GraphProto, stage: int, outputs: int) -> onnx.GraphProto:
     """A stage's graph that takes its inputs from around it, and gives as many outputs as all the others."""
-    place = {value.name: f"in_{number}" for number, value in enumerate(graph.input)}
+    places = _places(graph)
     nodes, values = [], list(graph.output)
     for node in graph.node:
         nodes.append(onnx.NodeProto())
         nodes[-1].CopyFrom(node)
-        nodes[-1].input[:] = [place.get(name, name) for name in node.input]
+        nodes[-1].input[:] = [places[name][0] if name in places else name for name in node.input]
     for number in range(len(values), outputs):
         nothing = helper.make_tensor(f"nothing_{stage}_{number}", TensorProto.FLOAT, [0], [])
         nodes.append(helper.make_node("Constant", [], [nothing.name], value=nothing))
@@ -198,15 +213,18 @@ class _Trace:
         self, nodes: Sequence[fx.Node], inputs: Sequence[fx.Node], answers: dict[str, fx.Node], maps: Sequence[fx.Node]
     ) -> onnx.ModelProto:
         """A graph of some nodes. Answers get names of their own; everything else keeps the name it has in the trace."""
-        names = {node: name for name, node in answers.items()}
-        writer = _Writer(names, [], [])
+        writer = _Writer({node: name for name, node in answers.items() if node not in maps}, [], [])
         for node in nodes:
             writer.add(node, self.modules)
+        for name, node in answers.items():
+            if node in maps:  # which goes on under its own name
+                writer.nodes.append(helper.make_node("Identity", [writer.name(node)], [name], name=name))
         graph = helper.make_graph(
             [*self.weights.casts(writer.weights), *writer.nodes],
             "stage",
             [_value(writer.name(node), self.shapes[node]) for node in inputs],
-            [_value(writer.name(node), self.shapes[node]) for node in (*answers.values(), *maps)],
+            [_value(name, self.shapes[node]) for name, node in answers.items()]
+            + [_value(writer.name(node), self.shapes[node]) for node in maps],
             [self.weights.initializer(name) for name in writer.weights],
         )
         return _model(graph)
@@ -232,9 +250,15 @@ class _Writer:
             inputs += named
         elif node.op == "call_function" and node.target in _FUNCTIONS:
             operation, attributes = _FUNCTIONS[node.target](node)
+            inputs += [self._constant(node, value) for value in node.args if isinstance(value, float)]
         else:
             raise NotImplementedError(f"{node.format_node()}: no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
+
+    def _constant(self, node: fx.Node, value: float) -> str:
+        name = f"{node.name}_by"
+        self.nodes.append(helper.make_node("Constant", [], [name], name=name, value_float=value))
+        return name
 
 
 _Described: TypeAlias = tuple[str, tuple[str, ...], dict[str, Any]]
@@ -312,6 +336,7 @@ _FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
     torch.cat: lambda node: ("Concat", {"axis": node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)}),
     torch.add: lambda _: ("Add", {}),
     operator.add: lambda _: ("Add", {}),
+    operator.mul: lambda _: ("Mul", {}),
     torch.relu: lambda _: ("Relu", {}),
     nn.functional.relu: lambda _: ("Relu", {}),
 }

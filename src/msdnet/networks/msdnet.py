@@ -16,6 +16,8 @@ from msdnet.plan import IMAGE, Cell, Grid, Wiring
 
 __all__ = ["MSDNet"]
 
+_ANSWER = "answer"  # so far, where exits are averaged
+
 
 class _Unit(nn.Sequential):
     """The paper's h (stride 1) or h~ (stride 2): a 1x1 bottleneck, then a 3x3 convolution."""
@@ -106,7 +108,13 @@ class MSDNet(StagedNetwork):
             for source in spent:
                 del maps[source]
         logits = self.heads[state.exits_done](maps[stage.exit])
-        return logits, State(state.exits_done + 1, {cell: maps[cell] for cell in stage.hands_on}, state.lazy)
+        kept: dict[Hashable, Tensor] = {cell: maps[cell] for cell in stage.hands_on}
+        if self.config.exit_shares is not None and not self.training:  # in training each exit learns by itself
+            share = self.config.exit_shares[state.exits_done]
+            logits = logits * share + state.maps[_ANSWER] * (1 - share) if state.exits_done else logits
+            if state.exits_done + 1 < self.exit_count:
+                kept[_ANSWER] = logits
+        return logits, State(state.exits_done + 1, kept, state.lazy)
 
     def compute(self, cell: Cell, maps: Mapping[Hashable, Tensor]) -> Tensor:
         """The map of one cell, from those that it reads."""

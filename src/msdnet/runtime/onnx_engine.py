@@ -28,7 +28,6 @@ __all__ = ["OnnxEngine", "make_session"]
 IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
 CHAINS = 4  # for images that are under way at the same time, each alone; any more do without
-_NOTHING = np.zeros((1, 1, 1, 1), np.float32)
 
 
 class OnnxEngine(Engine):
@@ -46,14 +45,18 @@ class OnnxEngine(Engine):
         self._session = make_session(bundle.folder / STAGES, self.threads)
         names = json.loads(self._session.get_modelmeta().custom_metadata_map["stages"])
         self._stages = [_Stage(*stage) for stage in names]
-        self._places = [value.name for value in self._session.get_inputs()[1:]]
+        self._nothing = {
+            place.name: np.zeros([1] * len(place.shape), np.float32)
+            for place in self._session.get_inputs()
+            if place.name != STAGE
+        }
         self._outputs = [value.name for value in self._session.get_outputs()]
         # What must be kept after a stage: whatever a later one reads.
         later: set[str] = set()
         self._needed_after: list[frozenset[str]] = []
         for stage in reversed(self._stages):
             self._needed_after.insert(0, frozenset(later))
-            later.update(stage.inputs)
+            later.update(stage.inputs.values())
         std, mean = (np.array(values, np.float32) for values in (manifest.images.std, manifest.images.mean))
         self._scale, self._shift = (1 / std).reshape(-1, 1, 1), (-mean / std).reshape(-1, 1, 1)
         self._chains: list[_Chain] = []
@@ -112,11 +115,12 @@ class OnnxEngine(Engine):
 
     def _given(self, state: State) -> dict[str, Array]:
         """What the session takes to run the next stage."""
-        given = dict.fromkeys(self._places, _NOTHING)
-        inputs = self._stages[state.exits_done].inputs
-        given.update(zip(self._places, (state.maps[name] for name in inputs), strict=False))
-        given[STAGE] = np.array(state.exits_done)
-        return given
+        stage = self._stages[state.exits_done]
+        return {
+            **self._nothing,
+            **{place: state.maps[name] for place, name in stage.inputs.items()},
+            STAGE: np.array(state.exits_done),
+        }
 
     def _copied(self, given: Mapping[str, Array], outputs: list[str]) -> list[Array]:
         results: list[Array] = self._session.run(outputs, given)
@@ -226,7 +230,8 @@ class _Lent:
 class _Stage(NamedTuple):
     """The names of what a stage takes, and of what it gives: logits, then maps."""
 
-    inputs: list[str]
+    inputs: dict[str, str]
+    """By their places among the session's inputs."""
     outputs: list[str]
 
 

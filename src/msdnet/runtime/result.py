@@ -64,9 +64,12 @@ class Result:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getitem__(self, image: int) -> One:
+        label, exit = int(self.labels[image]), int(self.exits[image])
+        return One(label, self.classes[label], float(self.confidences[image]), exit, self.exit_costs[exit - 1])
+
     def __iter__(self) -> Iterator[One]:
-        for label, sure, exit in zip(self.labels.tolist(), self.confidences.tolist(), self.exits.tolist(), strict=True):
-            yield One(label, self.classes[label], sure, exit, self.exit_costs[exit - 1])
+        return (self[image] for image in range(len(self)))
 
     def __repr__(self) -> str:
         share = self.cost / self.exit_costs[-1]

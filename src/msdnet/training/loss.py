@@ -65,13 +65,13 @@ def _distillation(logits: Tensor, taught: Tensor | None, distillation: Distillat
     """Divergence (exits, N) of each exit from its teacher, both softened; scaled to keep gradients comparable."""
     temperature = distillation.temperature
     log_students = functional.log_softmax(logits / temperature, dim=2)
+    first = len(logits) - 1 if distillation.teacher == "last" else len(logits) // 2
+    teachers = log_students.detach()[first:]
+    log_teacher = teachers.logsumexp(dim=0) - math.log(len(teachers))
     if distillation.teacher == "network":
         assert taught is not None
-        log_teacher = functional.log_softmax(taught.float() / temperature, dim=1)
-    else:
-        first = len(logits) - 1 if distillation.teacher == "last" else len(logits) // 2
-        teachers = log_students.detach()[first:]
-        log_teacher = teachers.logsumexp(dim=0) - math.log(len(teachers))
+        log_network = functional.log_softmax(taught.float() / temperature, dim=1)
+        log_teacher = torch.stack([log_teacher] * first + [log_network] * len(teachers))
     return temperature**2 * (log_teacher.exp() * (log_teacher - log_students)).sum(dim=2)
 
 

@@ -106,7 +106,8 @@ class Distillation:
     """How much the distillation counts beside the cross-entropy; 0 turns it off."""
     temperature: float = 2.0
     teacher: Teacher = "last"
-    """The last exit, the average of the later half of them, or another network that was trained before."""
+    """The last exit, or the average of the later half of them; or another network, trained before, teaches the later
+    half, and they the others: it would be too far ahead of those."""
 
     def __post_init__(self) -> None:
         check_number("weight", self.weight, low=0)

@@ -1,0 +1,103 @@
+"""A model's card: what it was trained on and how, how good it is at what cost, and what it is not for.
+
+Written beside every bundle, from what its manifest and its held-out images say.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msdnet.bundle import Manifest
+from msdnet.policy import PolicyFamily
+
+__all__ = ["write_card"]
+
+_BUDGETS = 8
+
+
+def write_card(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) -> str:
+    """In Markdown."""
+    parts = (_about(manifest), _training(manifest), _exits(manifest), _budgets(manifest, held_out), _limits(manifest))
+    return "\n\n".join("\n".join(part) for part in parts).strip() + "\n"
+
+
+def _about(manifest: Manifest) -> Iterator[str]:
+    side, classes = manifest.images.side, manifest.classes
+    yield f"# {manifest.name}"
+    yield ""
+    yield (
+        f"A network with {manifest.exit_count} exits that tells {len(classes)} classes apart in images of "
+        f"{side} x {side} pixels, for {manifest.costs[0] / 1e6:,.1f} to {manifest.costs[-1] / 1e6:,.1f} million "
+        "multiply-adds."
+    )
+    shown = ", ".join(classes[:10]) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
+    yield ""
+    yield f"Classes: {shown}."
+
+
+def _training(manifest: Manifest) -> Iterator[str]:
+    told = manifest.provenance
+    recipe, data = told.get("recipe", {}), told.get("data", {})
+    if not recipe:
+        return
+    yield "## Training"
+    yield ""
+    yield (
+        f"- Data: {data.get('dataset') or data.get('name')}; {manifest.held_out.images if manifest.held_out else 0:,} "
+        "training images held out, on which alone anything was chosen"
+    )
+    yield (
+        f"- Recipe: {recipe['name']}, {recipe['epochs']} epochs in batches of {recipe['batch_size']}, "
+        f"seed {told.get('seed')}; all of it is in the manifest"
+    )
+    if "teacher" in told:
+        yield f"- Teacher: a {told['teacher']['network']['kind'].replace('_', ' ')} trained on the same images"
+    yield f"- Made by msdnet {told.get('msdnet')} on torch {told.get('torch')}; {told.get('exported_by', '')}"
+
+
+def _exits(manifest: Manifest) -> Iterator[str]:
+    columns = [part for part in ("held_out", "test") if getattr(manifest, part) is not None]
+    if not columns:
+        return
+    names = {"held_out": "held-out images", "test": "test images"}
+    yield "## Exits"
+    yield ""
+    yield (
+        "| exit | million multiply-adds | counting whole layers | "
+        + " | ".join(f"% right of {getattr(manifest, part).images:,} {names[part]}" for part in columns)
+        + " |"
+    )
+    yield "|---" * (3 + len(columns)) + "|"
+    for exit, (cost, whole) in enumerate(zip(manifest.costs, manifest.whole_costs, strict=True)):
+        right = [f"{100 * getattr(manifest, part).accuracy[exit]:.2f}" for part in columns]
+        yield f"| {exit + 1} | {cost / 1e6:.2f} | {whole / 1e6:.2f} | " + " | ".join(right) + " |"
+
+
+def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) -> Iterator[str]:
+    if held_out is None or manifest.exit_count < 2:
+        return
+    family = PolicyFamily(held_out["largest"], held_out["correct"], manifest.costs)
+    yield "## Budgets"
+    yield ""
+    yield "What an average budget for many images brings, on the held-out images that its thresholds are fitted to:"
+    yield ""
+    yield "| budget, million multiply-adds an image | % right |"
+    yield "|---|---|"
+    for budget in np.geomspace(1.1 * manifest.costs[0], manifest.costs[-1], _BUDGETS):
+        rounded = float(f"{budget:.2g}")
+        yield f"| {rounded / 1e6:g} | {100 * family.policy(rounded).accuracy_:.1f} |"
+
+
+def _limits(manifest: Manifest) -> Iterator[str]:
+    side = manifest.images.side
+    yield "## Limits"
+    yield ""
+    yield (
+        f"- Every image gets one of the {len(manifest.classes)} classes, whatever it shows. On images unlike the "
+        "training images, accuracy and confidences mean little, and average budgets are not kept unless they are hard "
+        "or steady."
+    )
+    yield f"- Images are resized and cropped to {side} x {side} pixels: what cannot be seen at that size is not seen."
+    yield "- Confidence decides who leaves early: inputs made to look unsure take longer, unless the budget is hard."
