@@ -34,7 +34,7 @@ __all__ = [
     "stage_file",
 ]
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 WEIGHTS = "weights.safetensors"
 STAGES = "stages.onnx"
@@ -114,7 +114,8 @@ class Manifest:
     """SHA-256 of each file."""
 
     def __post_init__(self) -> None:
-        check_whole("format", self.format)
+        if check_whole("format", self.format) < FORMAT:
+            raise ValueError(f"format {self.format} is of an older msdnet than this reads ({FORMAT}); export it again")
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a text, got {self.name!r}")
         if not isinstance(self.network, NetworkConfig) or not isinstance(self.images, ImageSpec):
@@ -201,8 +202,10 @@ class Bundle:
 
     @property
     def fingerprint(self) -> str:
-        """Differs between any two models."""
-        return hashlib.sha256(self.manifest.to_json().encode()).hexdigest()[:16]
+        """Differs between any two models, and stays the same with every version of this package."""
+        manifest = self.manifest
+        told = json.dumps([dict(manifest.files), manifest.costs, manifest.temperatures], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _is_run(folder: Path) -> bool:

@@ -94,7 +94,7 @@ class NetworkConfig(ABC):
         """The config that `to_dict` gave; what is missing takes its default, what is unknown is refused."""
         if not isinstance(values, Mapping):
             raise TypeError(f"a network config must be a table of fields, got {type(values).__name__}")
-        kind = values.get("kind", MSDNetConfig.kind)
+        kind = values.get("kind", getattr(cls, "kind", MSDNetConfig.kind))
         check_choice("a network config: kind", kind, cls._kinds)
         chosen = cls._kinds[kind]
         if not issubclass(chosen, cls):
@@ -174,7 +174,7 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
             check_flag(name, getattr(self, name))
         if self.averaging is not None:
-            check_number("averaging", self.averaging, low=0)
+            object.__setattr__(self, "averaging", float(check_number("averaging", self.averaging, low=0, high=8)))
         check_choice("stem", self.stem, get_args(Stem))
         check_choice("reduction", self.reduction, get_args(Reduction))
         self._check_exits()
@@ -200,7 +200,8 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
                 )
         if not (isinstance(self.head_width, str) and self.head_width == "input"):
             object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, or_else=' or "input"'))
-        check_number("transition_ratio", self.transition_ratio, low=0, high=1, above=True)
+        ratio = check_number("transition_ratio", self.transition_ratio, low=0, high=1, above=True)
+        object.__setattr__(self, "transition_ratio", ratio)
         if not self.multi_scale and self.reduction != "blocks":
             raise ValueError(f'reduction must be "blocks" when multi_scale is off, got {self.reduction!r}')
         for scale, factor in enumerate(self.channel_factors[1:], start=2):

@@ -84,12 +84,15 @@ class Evaluation:
         """All budgets that the model can keep, by each method."""
         least = self._costs(whole)[0]
         kept = [budget for budget in budgets if budget >= least]
+        if budgets and not kept:
+            raise ValueError(f"{self.model.manifest.name}: a budget must be at least {least:,}, the first exit's cost")
         return [self.at(budget, method=method, whole=whole) for method in methods for budget in kept]
 
     def usual_budgets(self, *, whole: bool = False, count: int = 10) -> list[float]:
         """From just above the first exit to the last, evenly spaced by their ratio."""
         costs = self._costs(whole)
-        return [float(f"{budget:.2g}") for budget in np.geomspace(1.1 * costs[0], costs[-1], count)]
+        rounded = {float(f"{budget:.3g}") for budget in np.geomspace(1.1 * costs[0], costs[-1], count)}
+        return sorted(budget for budget in rounded if budget >= costs[0])
 
     def to_dict(self, points: Sequence[BudgetPoint] = ()) -> dict[str, Any]:
         """As plain values, for a file."""
@@ -148,6 +151,8 @@ def evaluate(
     start, done = time.perf_counter(), 0
     for pixels in batches(data.images, model.engine.images, rows):
         labels = data.labels[done : done + len(pixels)]
+        if len(labels) != len(pixels):
+            raise ValueError(f"{data.name}: {len(data.labels)} labels for more images")
         state = model.engine.begin(pixels)
         exits = []
         for _ in model.costs:
@@ -158,6 +163,8 @@ def evaluate(
         done += len(pixels)
         if progress is not None:
             progress(done)
+    if done != len(data.labels):
+        raise ValueError(f"{data.name}: {len(data.labels)} labels for {done} images")
     return Evaluation(
         model, data.name, np.concatenate(sure), np.concatenate(right), measure, time.perf_counter() - start
     )

@@ -16,7 +16,7 @@ def did_you_mean(name: object, options: Iterable[str]) -> str:
     """A hint to end an error message with: the nearest of the options, or else all of them."""
     known = sorted(options)
     near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
 
 
 class Registry(Generic[T]):

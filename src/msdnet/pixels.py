@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -21,7 +21,7 @@ Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
+def opened(path: str | os.PathLike[str] | IO[bytes]) -> Iterator[Image.Image]:
     """An image file. One of more pixels than Pillow finds safe is not read; odd metadata and palettes are no matter."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

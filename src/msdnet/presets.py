@@ -6,10 +6,10 @@ Knows configs only; `msdnet.create_network` builds what is named here.
 from typing import Any
 
 from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
-from msdnet.naming import Registry
+from msdnet.naming import Registry, did_you_mean
 from msdnet.systems import SYSTEMS
 
-__all__ = ["PRESETS", "network_config", "preset_config", "register_preset"]
+__all__ = ["PRESETS", "known_config", "network_config", "preset_config", "register_preset"]
 
 PRESETS: Registry[MSDNetConfig] = Registry("preset")
 
@@ -18,6 +18,8 @@ def register_preset(name: str, config: MSDNetConfig) -> None:
     """Make a network known by name; a name can be given once."""
     if not isinstance(config, MSDNetConfig):
         raise TypeError(f"config must be an MSDNetConfig, got {type(config).__name__}")
+    if name in SYSTEMS:
+        raise ValueError(f"{name!r} is the name of a system already")
     PRESETS.register(name, config)
 
 
@@ -30,15 +32,22 @@ def preset_config(name: str) -> MSDNetConfig:
     return PRESETS[name]
 
 
+def known_config(name: str) -> NetworkConfig:
+    """The config of a preset or of a system."""
+    if name in SYSTEMS:
+        return SYSTEMS[name]
+    if name in PRESETS:
+        return PRESETS[name]
+    raise ValueError(f"unknown network {str(name)!r}; {did_you_mean(name, [*PRESETS, *SYSTEMS])}")
+
+
 def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkConfig:
     """The config of a preset or of a system, or the one given, with some fields replaced.
 
     >>> network_config("cifar_anytime", classes=10).classes
     10
     """
-    config = network
-    if isinstance(network, str):
-        config = SYSTEMS[network] if network in SYSTEMS else preset_config(network)
+    config = known_config(network) if isinstance(network, str) else network
     if not isinstance(config, NetworkConfig):
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
     return type(config).from_dict(config.to_dict() | overrides)

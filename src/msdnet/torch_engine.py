@@ -32,6 +32,9 @@ Maps: TypeAlias = Mapping[Hashable, Tensor]
 BUCKETS = sorted({1, 2, 3, *(part * 2**k for k in range(10) for part in (4, 5, 6, 7)), 4096})
 
 
+_CAPTURING = threading.Lock()  # torch can capture one graph at a time in a process
+
+
 class TorchEngine(Engine):
     """Runs on the device that torch has.
 
@@ -43,7 +46,7 @@ class TorchEngine(Engine):
         manifest = bundle.manifest
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         check_choice("precision", precision, get_args(Precision))
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = _numbered(torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
         self.precision = precision
         self.best_batch = 32 if self.device.type == "cpu" else 1024
         self.ahead = 1 if self.device.type == "cuda" else 0
@@ -110,8 +113,7 @@ class TorchEngine(Engine):
         self._last_run = arrived
 
         def wait() -> NDArray[np.float32]:
-            with self._alone:  # nobody may wait while another thread captures
-                arrived.synchronize()
+            arrived.synchronize()
             return landing.numpy().copy()  # memory that the GPU can reach is dear: it is used again
 
         return wait
@@ -146,7 +148,8 @@ class TorchEngine(Engine):
             torch.cuda.current_stream(self.device).wait_event(self._last_run)
         key = (state.exits_done, bucket)
         if key not in self._graphs:
-            self._graphs[key] = self._capture(state, bucket)
+            with _CAPTURING:
+                self._graphs[key] = self._capture(state, bucket)
         graph = self._graphs[key]
         for name, space in graph.inputs.items():
             space[: state.rows].copy_(state.maps[name])
@@ -162,7 +165,9 @@ class TorchEngine(Engine):
             self._stage(state.exits_done, inputs)
         torch.cuda.current_stream().wait_stream(aside)
         cuda = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(cuda, pool=self._pool):
+        # On a stream of this device, since torch's own for captures is of whichever device captured first; and so that
+        # other threads may go on with their work.
+        with torch.cuda.graph(cuda, pool=self._pool, stream=aside, capture_error_mode="thread_local"):
             logits, maps = self._stage(state.exits_done, inputs)
         return _Graph(cuda, inputs, logits, maps)
 
@@ -185,6 +190,13 @@ class _Graph:
     inputs: Maps
     logits: Tensor
     maps: Maps
+
+
+def _numbered(device: torch.device) -> torch.device:
+    """The GPU that is the current one now, wherever another thread may be later."""
+    if device.type == "cuda" and device.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return device
 
 
 def network_of(bundle: Bundle) -> StagedNetwork:

@@ -1,5 +1,6 @@
 """The torch engine on a GPU: captured graphs in a few sizes give what the CPU gives. Run with `make test-gpu`."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -7,11 +8,13 @@ import pytest
 import torch
 
 import msdnet
-from msdnet.bundle import Bundle
+from msdnet.bundle import Bundle, ImageSpec
+from msdnet.export import export_network
+from msdnet.networks import create_network
 from msdnet.policy import FixedThresholds, confidence
 from msdnet.runtime import Model, answers
 from msdnet.torch_engine import BUCKETS, TorchEngine
-from tests.helpers import tiny_bundle
+from tests.helpers import TINY, settle, tiny_bundle
 from tests.unit.test_runtime import IMAGES, run_all, splitting
 
 pytestmark = [
@@ -122,3 +125,34 @@ def test_lower_precision_is_near(bundle: Bundle, precision: str) -> None:
     fast = msdnet.load(bundle.folder, engine="torch", device="cuda", precision=precision)  # type: ignore[arg-type]
     for exact, near in zip(run_all(load(bundle).engine, IMAGES), run_all(fast.engine, IMAGES), strict=True):
         assert np.abs(exact - near).mean() < 0.05
+
+
+def test_threads_share_an_engine_and_engines_a_gpu(bundle: Bundle) -> None:
+    """Graphs are captured while other threads are at work, on this engine and on another."""
+    expected = run_all(load(bundle, "cpu").engine, IMAGES)
+    engines = [load(bundle).engine, load(bundle).engine]
+
+    def ask(number: int) -> None:
+        rows = 1 + number % len(IMAGES)
+        for one, other in zip(run_all(engines[number % 2], IMAGES[:rows]), expected, strict=True):
+            np.testing.assert_allclose(one, other[:rows], atol=1e-4)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, range(60)))
+
+
+def test_averaged_exits_on_a_gpu(tmp_path: Path) -> None:
+    network = settle(create_network(TINY, classes=3, averaging=0.5), side=12)
+    spec = ImageSpec(side=12, resize=14, mean=(0.5, 0.4, 0.3), std=(0.2, 0.25, 0.3))
+    made = export_network(network, tmp_path / "bundle", name="averaged", classes=("a", "b", "c"), images=spec)
+    for precision in ("float32", "tf32"):
+        engine = TorchEngine(made, device="cuda", precision=precision)
+        for one, other in zip(run_all(engine, IMAGES), run_all(load(made, "cpu").engine, IMAGES), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4 if precision == "float32" else 1e-2)
+        state = engine.begin(IMAGES)
+        _, state = engine.advance(state)
+        assert engine.keep(state, np.arange(3)).rows == 3
+
+
+def test_the_device_is_fixed_when_the_engine_is_made(bundle: Bundle) -> None:
+    assert load(bundle).engine.device == torch.device("cuda", torch.cuda.current_device())  # type: ignore[attr-defined]

@@ -118,7 +118,7 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
 
     measured = run("evaluate", bundle, "--data", str(tmp_path / "moved"), "--json")
     assert measured.returncode == 0, measured.stderr
-    (found,) = json.loads(measured.stdout)
+    (found,) = json.loads(measured.stdout)["models"]
     tested = model.manifest.test
     assert tested is not None
     assert found["images"] == tested.images

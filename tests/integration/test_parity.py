@@ -7,15 +7,19 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+import safetensors.numpy
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from msdnet import PRESETS, MSDNetConfig, create_network
 from msdnet.bundle import Bundle, ImageSpec, stage_file
-from msdnet.export import ExportError, export_network
+from msdnet.export import ExportError, StoredWeights, export_network, whole_graph
 from msdnet.export import export as module
-from msdnet.networks import MSDNet
+from msdnet.networks import StagedNetwork
+from msdnet.networks.chain import Chain
 from msdnet.runtime import OnnxEngine
+from msdnet.systems import WideResNetConfig
 from msdnet.torch_engine import TorchEngine
 from tests.helpers import TINY, settle
 
@@ -24,14 +28,14 @@ def side_of(config: MSDNetConfig) -> int:
     return 96 if config.stem == "imagenet" else 32
 
 
-def exported(network: MSDNet, folder: Path, *, side: int, half: bool = False) -> Bundle:
+def exported(network: StagedNetwork, folder: Path, *, side: int, half: bool = False) -> Bundle:
     spec = ImageSpec(side=side, resize=side, mean=(0.5, 0.4, 0.3), std=(0.2, 0.25, 0.3))
     classes = [str(number) for number in range(network.config.classes)]
     return export_network(network, folder, name="exported", classes=classes, images=spec, half=half)
 
 
 @torch.inference_mode()
-def expected_logits(network: MSDNet, engine: OnnxEngine, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
+def expected_logits(network: StagedNetwork, engine: OnnxEngine, images: NDArray[np.uint8]) -> list[NDArray[np.float32]]:
     return [logits.numpy() for logits in network(torch.from_numpy(engine.begin(images).maps["images"]))]
 
 
@@ -56,15 +60,54 @@ def test_averaged_exits_are_exported_too(averaging: float, tmp_path: Path) -> No
     images = np.random.default_rng(0).integers(0, 256, (6, 16, 16, 3), dtype=np.uint8)
     expected = expected_logits(network, OnnxEngine(bundle, threads=1), images)
     for engine in (OnnxEngine(bundle, threads=1), TorchEngine(bundle, device="cpu")):
-        for rows in (np.arange(6), np.arange(1)):  # many, and one alone
+        for rows, kept in ((np.arange(6), True), (np.arange(1), True), (np.arange(1), False)):
             state = engine.begin(images[rows])
             for exit, whole in enumerate(expected):
                 logits, state = engine.logits(state)
                 np.testing.assert_allclose(logits, whole[rows], atol=1e-4 * np.abs(whole).max())
-                if exit == 0:
+                if exit == 0 and kept:
                     rows = rows[-1:]
                     state = engine.keep(state, np.array([state.rows - 1]))
             assert not state.maps
+
+
+def test_a_network_of_one_stage_is_a_bundle_too(tmp_path: Path) -> None:
+    network = settle(create_network(WideResNetConfig(layers=10, widening=1, classes=5)))
+    bundle = exported(network, tmp_path / "bundle", side=32)
+    images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
+    engine = OnnxEngine(bundle, threads=1)
+    (expected,) = expected_logits(network, engine, images)
+    logits, _ = engine.logits(engine.begin(images))
+    np.testing.assert_allclose(logits, expected, atol=1e-4 * np.abs(expected).max())
+
+
+class _Sums(Chain):
+    """Operations that a network may consist of beside those of the ones that are here."""
+
+    def __init__(self) -> None:
+        head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+        super().__init__(WideResNetConfig(layers=10, widening=1, classes=4), [_Doubled(), _Doubled()], [head, head])
+
+
+class _Doubled(nn.Module):
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        return 2 * (maps + maps) * 0.5 + 1
+
+
+def test_sums_and_numbers_are_exported(tmp_path: Path) -> None:
+    network = _Sums().eval()
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    content = safetensors.numpy.save(weights)
+    (tmp_path / "weights.safetensors").write_bytes(content)
+    graph = whole_graph(network, 8, StoredWeights("weights.safetensors", content))
+    (tmp_path / "whole.onnx").write_bytes(graph.SerializeToString())
+    session = onnxruntime.InferenceSession(tmp_path / "whole.onnx", providers=["CPUExecutionProvider"])
+    images = torch.rand(2, 3, 8, 8)
+    with torch.inference_mode():
+        expected = network(images)
+    results = session.run(None, {session.get_inputs()[0].name: images.numpy()})
+    for one, other in zip(results, expected, strict=True):
+        np.testing.assert_allclose(one, other.numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import msdnet
-from msdnet.bundle import HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
+from msdnet.bundle import CARD, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
 from tests.helpers import tiny_bundle
 
 
@@ -30,7 +30,7 @@ def test_the_manifest_comes_back_as_it_was(tiny: Bundle) -> None:
 
 
 def test_there_is_nothing_in_the_folder_that_the_manifest_does_not_name(tiny: Bundle) -> None:
-    assert {path.name for path in tiny.folder.iterdir()} == {*tiny.manifest.files, MANIFEST}
+    assert {path.name for path in tiny.folder.iterdir()} == {*tiny.manifest.files, MANIFEST, CARD}
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, HELD_OUT, STAGES])
@@ -108,3 +108,29 @@ def test_bundles_of_different_weights_have_different_fingerprints(tiny: Bundle, 
 def test_an_image_is_never_cropped_larger_than_it_is_resized() -> None:
     with pytest.raises(ValueError, match="resize must be at least 32"):
         ImageSpec(side=32, resize=30, mean=(0.5,), std=(0.5,))
+
+
+def test_a_bundle_of_an_older_format_is_refused(copied: Path) -> None:
+    edit(copied, lambda values: values.update(format=1))
+    with pytest.raises(ValueError, match="format 1 is of an older msdnet than this reads"):
+        msdnet.load(copied)
+
+
+def test_a_fingerprint_is_of_the_model_alone(copied: Path) -> None:
+    before = Bundle(copied).fingerprint
+    edit(copied, lambda values: values.update(name="another", provenance={"told": "later"}))
+    assert Bundle(copied).fingerprint == before
+    edit(copied, lambda values: values.update(temperatures=[2.0, 2.0, 2.0]))
+    assert Bundle(copied).fingerprint != before
+
+
+def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
+    card = (tiny.folder / CARD).read_text()
+    manifest = tiny.manifest
+    assert manifest.held_out is not None
+    assert f"tells 3 classes apart in images of 12 x 12 pixels, for {manifest.costs[0] / 1e6:.1f} to" in card
+    for accuracy in manifest.held_out.accuracy:
+        assert f"| {100 * accuracy:.2f} |" in card
+    (tiny.folder / CARD).unlink()
+    msdnet.load(tiny.folder)  # nothing depends on it
+    (tiny.folder / CARD).write_text(card)

@@ -1,15 +1,18 @@
 """Measuring a model: what is reported is what classifying brings, and bad input is refused."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import msdnet
 from msdnet.bundle import Bundle
 from msdnet.cli.amounts import parse_budget, parse_budgets
+from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint, best_of, evaluate
 from msdnet.files import Labelled, Part, open_labelled
 from msdnet.models import find_bundle, model_names
@@ -59,6 +62,8 @@ def test_budgets_that_cannot_be_kept_are_left_out(tiny: Bundle, squares: Labelle
     found = evaluate(msdnet.load(tiny.folder), squares)
     least = found.model.costs[0]
     assert {p.budget for p in found.points([least / 2, least, 2 * least])} == {least, 2 * least}
+    with pytest.raises(ValueError, match="a budget must be at least"):
+        found.points([least / 2])
     assert json.loads(json.dumps(found.to_dict(found.points([least]))))["points"][0]["budget"] == least
 
 
@@ -66,6 +71,9 @@ def test_refuses_other_classes_and_no_images(tiny: Bundle, squares: Labelled) ->
     model = msdnet.load(tiny.folder)
     with pytest.raises(ValueError, match=r"squares: 2 classes \(cat, dog, \.\.\.\) where the model knows 3"):
         evaluate(model, squares._replace(classes=("cat", "dog")))
+    for labels in (squares.labels[:10], squares.labels[:1], np.zeros(91, dtype=np.int64)):
+        with pytest.raises(ValueError, match="labels for"):
+            evaluate(model, squares._replace(labels=labels), batch=16)
     with pytest.raises(ValueError, match="no images to evaluate on"):
         evaluate(model, squares._replace(images=squares.images[:0], labels=squares.labels[:0]))
 
@@ -89,7 +97,11 @@ def test_the_samples_are_the_first_images_of_the_test_set() -> None:
     assert found.images.dtype == np.uint8
     # The test set begins with a cat, two ships and an aeroplane.
     assert [found.classes[label] for label in found.labels[:4]] == ["cat", "ship", "ship", "airplane"]
-    assert found.images[0, 0, 0].tolist() == [158, 112, 49]
+    # Of the first 1,000 records of test_batch.bin: pixels as (1000, 32, 32, 3), labels as bytes.
+    sums = [
+        hashlib.sha256(values.tobytes()).hexdigest()[:16] for values in (found.images, found.labels.astype(np.uint8))
+    ]
+    assert sums == ["da362006b9967121", "636a087e604331a0"]
 
 
 @pytest.mark.parametrize(
@@ -117,17 +129,31 @@ def test_a_model_is_found_by_name_or_folder(tiny: Bundle) -> None:
 
 
 def test_a_folder_is_divided_as_for_training(tmp_path: Path) -> None:
-    from PIL import Image
-
-    from msdnet.data.folder import FolderData
-
     for name in ("ant", "bee"):
         (tmp_path / name).mkdir()
         for k in range(40):
             Image.new("RGB", (20, 20), (k, 2 * k, 90)).save(tmp_path / name / f"{k}.png")
+    with pytest.raises(ValueError, match="part must be one of train, held_out, test; got 'tset'"):
+        open_labelled(tmp_path, part="tset")  # type: ignore[arg-type]
     parts: list[Part] = ["test", "held_out"]
     for part in parts:
         found = open_labelled(tmp_path, part=part)
         trained = FolderData(tmp_path, crop_size=16, workers=0)
         assert [Path(path).relative_to(tmp_path).as_posix() for path in found.images] == trained.paths(part)
         assert found.classes == trained.classes
+
+
+def test_a_folder_of_test_images_is_taken_whole(tmp_path: Path) -> None:
+    for name in ("ant", "bee"):
+        (tmp_path / "val" / name).mkdir(parents=True)
+        for k in range(3):
+            Image.new("RGB", (20, 20), (k, 2 * k, 90)).save(tmp_path / "val" / name / f"{k}.png")
+    found = open_labelled(tmp_path, classes=("ant", "bee", "cow"))
+    assert found.classes == ("ant", "bee", "cow")
+    assert found.labels.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_folder_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MSDNET_DATA", raising=False)
+    with pytest.raises(ValueError, match=r"must be named \(--data\)"):
+        open_labelled(None, "folder")

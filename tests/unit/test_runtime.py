@@ -1,6 +1,7 @@
 """Engines, batches and results: the same answers however images are put together, and only what is needed computed."""
 
 import copy
+import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 import msdnet
 from msdnet.bundle import Bundle, ImageSpec
 from msdnet.policy import FixedThresholds, HardBudget, Policy
-from msdnet.runtime import Engine, Model, Room, State, answers
+from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
 from msdnet.runtime.engine import Launched
 from tests.helpers import tiny_bundle
 
@@ -133,6 +134,42 @@ def test_one_image_alone_can_be_kept_and_joined(model: Model) -> None:
     for joined in (kept, room.take()):
         probabilities, _ = engine.advance(joined)
         np.testing.assert_allclose(probabilities, np.repeat(expected, 2, axis=0), atol=1e-5)
+
+
+def test_a_copy_of_a_state_is_as_good(model: Model) -> None:
+    state = model.engine.begin(IMAGES[:1])
+    _, after = model.engine.advance(state)
+    expected, _ = model.engine.advance(after)
+    for copied in (copy.copy(after), copy.deepcopy(after), dataclasses.replace(after)):
+        found, _ = model.engine.advance(copied)
+        np.testing.assert_array_equal(found, expected)
+        del copied, found
+        model.engine.advance(model.engine.begin(IMAGES[1:2]))  # another image, which must not get into the way
+    np.testing.assert_array_equal(model.engine.advance(after)[0], expected)
+
+
+def test_beginning_an_image_runs_no_stage(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many are under way: a deadline may be running."""
+    engine = OnnxEngine(tiny, threads=1)
+    held = [engine.begin(IMAGES[:1])]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a stage was run")
+
+    monkeypatch.setattr(engine, "_copied", refuse)
+    for _ in range(6):
+        held.append(engine.begin(IMAGES[:1]))
+
+
+def test_a_stopped_run_holds_nothing(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
+    stopped = []
+    for _ in range(6):
+        with model.start(IMAGES[0]) as running:
+            running.wait()
+        stopped.append(running)
+    state = model.engine.begin(IMAGES[:1])
+    assert not isinstance(state.maps, dict), "it goes the quick way"
 
 
 def test_threads_share_an_engine(model: Model) -> None:
@@ -360,6 +397,7 @@ def test_running_ahead_changes_no_answer(given: int, batch: int, ahead: int) -> 
     np.testing.assert_array_equal(found_by(engine, values, given, batch), np.ceil(values))
     np.testing.assert_array_equal(found_by(plain, values, given, batch), np.ceil(values))
     assert not engine.under_way
+    assert max(engine.others_under_way) <= ahead
     assert [sum(rows) for rows in engine.runs] == [sum(rows) for rows in plain.runs]
     for rows in engine.runs[1:]:
         assert set(rows[:-1]) <= {batch}, "deep stages run on full batches"

@@ -6,6 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from msdnet.cli.classify import classify
 from msdnet.cli.export import export
 from msdnet.cli.models import evaluate, models
 from msdnet.cli.networks import presets, show
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help comes in a third of the time
 )
-for command in (models, evaluate, presets, show, train, export):
+for command in (classify, models, evaluate, presets, show, train, export):
     app.command()(command)
 
 

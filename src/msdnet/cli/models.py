@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -81,33 +82,36 @@ def evaluate(
 
     Of several models, the one that is best on held-out images is named for each budget.
 
-    Example: msdnet evaluate cifar10-small --data samples
+    Example: msdnet evaluate bundles/first --data cifar/
     """
     import msdnet
     from msdnet.evaluation import best_of
 
     loaded = [msdnet.load(name, engine=engine) for name in model]
-    images = _open(loaded[0], data, dataset, part)
-    full = max(costs[-1] for costs in (_costs(one, whole) for one in loaded))
+    if len({one.manifest.name for one in loaded}) < len(loaded):
+        raise ValueError("models of the same name cannot be told apart: export one of them under another name")
+    images = _open(loaded, data, dataset, part)
+    full = max(_costs(one, whole)[-1] for one in loaded)
     wanted = None if budgets is None else parse_budgets(budgets, full)
     evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
-    asked = wanted or evaluations[0].usual_budgets(whole=whole)
+    asked = evaluations[0].usual_budgets(whole=whole) if wanted is None else wanted
     points = [one.points(asked, whole=whole) if one.model.manifest.held_out else [] for one in evaluations]
+    best = best_of([point for reached in points for point in reached])
     if as_json:
         found = [one.to_dict(reached) for one, reached in zip(evaluations, points, strict=True)]
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps({"models": found, "best": [asdict(point) for point in best]}, indent=2))
         return
     for one, reached in zip(evaluations, points, strict=True):
         _show(one, reached, whole)
-    if len(loaded) > 1:
-        _print(_points_table("best on held-out images", best_of([p for reached in points for p in reached]), whole))
+    if len(loaded) > 1 and best:
+        _print(_points_table("best on held-out images", best, whole, chosen=True))
 
 
 def _costs(model: "Model", whole: bool) -> Sequence[int]:
     return model.manifest.whole_costs if whole else model.costs
 
 
-def _open(model: "Model", data: str | None, dataset: str | None, part: str) -> "Labelled":
+def _open(models: "Sequence[Model]", data: str | None, dataset: str | None, part: str) -> "Labelled":
     from msdnet import samples
     from msdnet.checks import check_choice
     from msdnet.files import open_labelled
@@ -117,9 +121,13 @@ def _open(model: "Model", data: str | None, dataset: str | None, part: str) -> "
         if part != "test":
             raise ValueError("the samples are test images: --part goes with other data")
         return samples.cifar10()
-    known: dict[str, Any] = dict(model.manifest.provenance.get("data", {}))
+    known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
-    return open_labelled(data, dataset, part=part, classes=model.classes, **split)  # type: ignore[arg-type]
+    images = open_labelled(data, dataset, part=part, classes=models[0].classes, **split)  # type: ignore[arg-type]
+    for model in models:
+        if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
+            raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")
+    return images
 
 
 def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":
@@ -152,23 +160,21 @@ def _show(found: "Evaluation", points: "Sequence[BudgetPoint]", whole: bool) -> 
             _print(_points_table(title, chosen, whole))
 
 
-def _points_table(title: str, points: "Sequence[BudgetPoint]", whole: bool) -> "Table":
+def _points_table(title: str, points: "Sequence[BudgetPoint]", whole: bool, chosen: bool = False) -> "Table":
     from rich.table import Table
 
     spent = "spent (whole layers)" if whole else "spent"
-    several = len({point.model for point in points}) > 1
-    table = Table(
-        "budget", "accuracy", spent, "computed", "held-out", *(["model"] if several else []), title=title, box=None
-    )
+    names = ["model", "thresholds"] if chosen else []
+    table = Table("budget", "accuracy", spent, "computed", "held-out", *names, title=title, box=None)
     table.title_justify = "left"
     for point in points:
         table.add_row(
-            f"{point.budget / 1e6:,.1f} M",
+            f"{point.budget / 1e6:,.4g} M",
             f"{100 * point.accuracy:.2f}%",
             f"{point.cost / 1e6:,.2f} ± {point.cost_error / 1e6:.2f} M",
             f"{point.lazy_cost / 1e6:,.2f} M",
             f"{100 * point.held_out_accuracy:.2f}%",
-            *([point.model] if several else []),
+            *([point.model, point.method] if chosen else []),
         )
     return table
 

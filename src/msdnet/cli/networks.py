@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from msdnet.presets import PRESETS, preset_config
+from msdnet.systems import SYSTEMS
 
 __all__ = ["presets", "show"]
 
@@ -25,6 +26,7 @@ def presets() -> None:
         exits = " ".join(str(layer) for layer in config.exit_layers)
         table.add_row(name, str(config.depth), str(config.scales), str(config.classes), exits)
     Console().print(table)
+    typer.echo(f"\nother networks: {', '.join(SYSTEMS)}")
 
 
 def show(

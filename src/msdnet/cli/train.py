@@ -29,7 +29,9 @@ DatasetName = Annotated[
 ]
 Network = Annotated[
     str | None,
-    typer.Option(help="A preset or a config's .json file. Default: cifar_anytime, for larger images imagenet_4."),
+    typer.Option(
+        help="One of `msdnet presets`, or a config's .json. Default: cifar_anytime, or imagenet_4 for larger images."
+    ),
 ]
 Teacher = Annotated[Path | None, typer.Option(help="A finished run to learn from, for recipes that want one.")]
 Epochs = Annotated[int | None, typer.Option(help="Train longer or shorter; the schedule moves along.")]

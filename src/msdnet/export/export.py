@@ -31,7 +31,7 @@ from msdnet.card import write_card
 from msdnet.config import MSDNetConfig
 from msdnet.data import UNREADABLE, Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
-from msdnet.networks import StagedNetwork
+from msdnet.networks import StagedNetwork, create_network
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
@@ -75,7 +75,9 @@ def export_run(
     if averaging is not None:
         if not isinstance(trained.network.config, MSDNetConfig):
             raise ValueError("averaging is for the exits of an MSDNet")
-        trained.network.config = replace(trained.network.config, averaging=averaging)
+        network: StagedNetwork = create_network(trained.network.config, averaging=averaging)
+        network.load_state_dict(trained.network.state_dict())
+        trained = trained._replace(network=network.to(next(trained.network.parameters()).device).eval())
     facts = trained.facts
     _, side, width = facts["images"]["shape"]
     if side != width:

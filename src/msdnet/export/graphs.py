@@ -8,7 +8,7 @@ import json
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import onnx
 import torch
@@ -240,7 +240,7 @@ class _Writer:
         return self.names.get(node, node.name)
 
     def add(self, node: fx.Node, modules: dict[str, nn.Module]) -> None:
-        inputs = [self.name(source) for source in node.all_input_nodes]
+        inputs = self._inputs(node)
         if node.op == "call_module":
             module = modules[str(node.target)]
             operation, weights, attributes = _module(module)
@@ -250,15 +250,27 @@ class _Writer:
             inputs += named
         elif node.op == "call_function" and node.target in _FUNCTIONS:
             operation, attributes = _FUNCTIONS[node.target](node)
-            inputs += [self._constant(node, value) for value in node.args if isinstance(value, float)]
         else:
             raise NotImplementedError(f"{node.format_node()}: no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
 
-    def _constant(self, node: fx.Node, value: float) -> str:
-        name = f"{node.name}_by"
-        self.nodes.append(helper.make_node("Constant", [], [name], name=name, value_float=value))
-        return name
+    def _inputs(self, node: fx.Node) -> list[str]:
+        """What a node takes, in order: maps, or numbers, which become constants."""
+        if node.target is torch.cat:
+            return [self.name(source) for source in cast(Sequence[fx.Node], node.args[0])]
+        inputs = []
+        for place, value in enumerate(node.args):
+            if isinstance(value, fx.Node):
+                inputs.append(self.name(value))
+            elif isinstance(value, int | float):
+                inputs.append(f"{node.name}_number_{place}")
+                constant = helper.make_node("Constant", [], inputs[-1:], name=inputs[-1], value_float=float(value))
+                self.nodes.append(constant)
+            else:
+                raise NotImplementedError(f"{node.format_node()}: {value!r} has no ONNX counterpart")
+        if node.kwargs.keys() - {"inplace"}:
+            raise NotImplementedError(f"{node.format_node()}: options have no ONNX counterpart")
+        return inputs
 
 
 _Described: TypeAlias = tuple[str, tuple[str, ...], dict[str, Any]]

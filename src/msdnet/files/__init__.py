@@ -3,7 +3,7 @@
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import Found, LabelledFile, digest, divide, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, hold_out
+from msdnet.files.parts import Part, fingerprint, hold_out
 
 __all__ = [
     "CIFAR",
@@ -20,6 +20,7 @@ __all__ = [
     "divide",
     "find_cifar",
     "find_images",
+    "fingerprint",
     "hold_out",
     "open_labelled",
     "read_cifar",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msdnet.checks import check_whole
 from msdnet.files.parts import Part, hold_out
 
-__all__ = ["Found", "LabelledFile", "digest", "divide", "find_images"]
+__all__ = ["Found", "LabelledFile", "digest", "divide", "find_images", "find_tests"]
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
@@ -42,6 +42,15 @@ def find_images(root: Path, classes: Sequence[str] | None, held_out: int | None,
     train, tests = root / "train", [root / "val", root / "test"]
     divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
     return (_find_divided if divided else _find_whole)(root, classes, held_out, seed)
+
+
+def find_tests(root: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ...], list[LabelledFile]] | None:
+    """The classes and images of `val/` or `test/`, where that is all there is: nothing then needs to be divided."""
+    tests = [folder for folder in (root / "val", root / "test") if folder.is_dir() and _class_names(folder)]
+    if (root / "train").is_dir() or len(tests) != 1 or len(_class_names(root)) != 1:
+        return None
+    names = tuple(classes or _class_names(tests[0]))
+    return names, _scan(root, tests[0], names)
 
 
 def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:

@@ -3,14 +3,15 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import divide, find_images
-from msdnet.files.parts import Part, hold_out
+from msdnet.files.folder import divide, find_images, find_tests
+from msdnet.files.parts import Part, fingerprint, hold_out
 
 __all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
 
@@ -26,6 +27,8 @@ class Labelled(NamedTuple):
     """An array (N, H, W, C) of bytes, or a list of paths."""
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
+    held_out: str | None = None
+    """The fingerprint of the held-out images, if these are they."""
 
     def check_for(self, classes: Sequence[str]) -> None:
         """Refuse images of other classes than a model knows."""
@@ -46,18 +49,26 @@ def open_labelled(
     classes: Sequence[str] | None = None,
 ) -> Labelled:
     """A part of CIFAR (in its binary layout) or of a folder of images, divided as for training."""
+    check_choice("part", part, get_args(Part))
     kind = dataset or dataset_at(root)
+    check_choice("dataset", kind, [*CIFAR, FOLDER])
     if kind == FOLDER:
-        return _of_folder(Path(root or os.environ["MSDNET_DATA"]), part, held_out, held_out_seed, classes)
+        place = root or os.environ.get("MSDNET_DATA")
+        if place is None:
+            raise ValueError("the folder of images must be named (--data), got nothing")
+        return _of_folder(Path(place), part, held_out, held_out_seed, classes)
     layout = CIFAR[kind]
     folder = find_cifar(layout, root)
     images, labels = read_cifar(layout, folder, test=part == "test")
-    if part != "test":
-        chosen = np.zeros(len(images), dtype=bool)
-        chosen[list(hold_out(len(images), held_out or CIFAR_HELD_OUT, held_out_seed))] = True
-        rows = chosen if part == "held_out" else ~chosen
-        images, labels = images[rows], labels[rows]
-    return Labelled(f"{kind} {part}", images, labels, cifar_classes(layout, folder))
+    names = cifar_classes(layout, folder)
+    if part == "test":
+        return Labelled(f"{kind} {part}", images, labels, names)
+    indices = hold_out(len(images), CIFAR_HELD_OUT if held_out is None else held_out, held_out_seed)
+    chosen = np.zeros(len(images), dtype=bool)
+    chosen[list(indices)] = True
+    rows = chosen if part == "held_out" else ~chosen
+    split = fingerprint(indices) if part == "held_out" else None
+    return Labelled(f"{kind} {part}", images[rows], labels[rows], names, split)
 
 
 def dataset_at(root: str | Path | None) -> str:
@@ -78,10 +89,16 @@ def dataset_at(root: str | Path | None) -> str:
 def _of_folder(
     root: Path, part: Part, held_out: int | None, held_out_seed: int, classes: Sequence[str] | None
 ) -> Labelled:
-    found = find_images(root, classes, held_out, held_out_seed)
-    files = divide(root, found, None)[part]
+    alone = find_tests(root, classes) if part == "test" else None
+    if alone is None:
+        found = find_images(root, classes, held_out, held_out_seed)
+        names, files = found.classes, divide(root, found, None)[part]
+        split = fingerprint(found.held_out) if part == "held_out" else None
+        name = f"{root.resolve().name}, {part}: {len(files):,} of {len(found.training) + len(found.test):,} images"
+    else:
+        (names, files), split, name = alone, None, f"{root.resolve().name}, {part}"
     labels = np.array([file.label for file in files], dtype=np.int64)
-    return Labelled(f"{root.resolve().name} {part}", [str(root / file.path) for file in files], labels, found.classes)
+    return Labelled(name, [str(root / file.path) for file in files], labels, names, split)
 
 
 def _first(classes: Sequence[str]) -> str:

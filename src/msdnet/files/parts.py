@@ -1,9 +1,11 @@
 """The parts of a data set, which never mix."""
 
 import hashlib
+import json
+from collections.abc import Sequence
 from typing import Literal
 
-__all__ = ["Part", "hold_out"]
+__all__ = ["Part", "fingerprint", "hold_out"]
 
 Part = Literal["train", "held_out", "test"]
 
@@ -14,3 +16,8 @@ def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
         raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
     keys = sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
     return tuple(sorted(keys[:count]))
+
+
+def fingerprint(indices: Sequence[int]) -> str:
+    """Of the images that are held out: the same for the same ones."""
+    return hashlib.sha256(json.dumps(list(indices)).encode()).hexdigest()

@@ -93,6 +93,7 @@ class MSDNet(StagedNetwork):
         self.config = config
         self.grid = Grid(config)
         self.exit_count = len(self.grid.exits)
+        self._shares = config.exit_shares
         self.cells = nn.ModuleDict({_name(cell): _build_cell(self.grid, cell) for cell in self.grid.cells})
         self.heads = nn.ModuleList(_build_head(self.grid, cell) for cell in self.grid.exits)
 
@@ -109,8 +110,8 @@ class MSDNet(StagedNetwork):
                 del maps[source]
         logits = self.heads[state.exits_done](maps[stage.exit])
         kept: dict[Hashable, Tensor] = {cell: maps[cell] for cell in stage.hands_on}
-        if self.config.exit_shares is not None and not self.training:  # in training each exit learns by itself
-            share = self.config.exit_shares[state.exits_done]
+        if self._shares is not None and not self.training:  # in training each exit learns by itself
+            share = self._shares[state.exits_done]
             logits = logits * share + state.maps[_ANSWER] * (1 - share) if state.exits_done else logits
             if state.exits_done + 1 < self.exit_count:
                 kept[_ANSWER] = logits

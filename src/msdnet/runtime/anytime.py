@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,7 @@ def steps(
     measure: Measure,
     end: float | None = None,
     stage_times: Sequence[float] = (),
-) -> Iterator[Step]:
+) -> Generator[Step, None, None]:
     """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits."""
     start = time.perf_counter()
     state = engine.begin(pixels[None])
@@ -60,7 +60,7 @@ class Running:
     it stops at the end.
     """
 
-    def __init__(self, answers: Iterator[Step]) -> None:
+    def __init__(self, answers: Generator[Step, None, None]) -> None:
         self._answers = answers
         self._latest: Step | None = None
         self._error: BaseException | None = None
@@ -116,3 +116,4 @@ class Running:
             self._error = error
         finally:
             self._first.set()
+            self._answers.close()  # what it was in the middle of is given up, and its memory too

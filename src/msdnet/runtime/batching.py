@@ -64,10 +64,12 @@ class _Cascade:
         first = 0
         for images in batches:
             self.rule.arrive(len(images))
-            self._launch(self.engine.begin(images), np.arange(first, first + len(images)))
-            first += len(images)
-            while len(self.under_way) > self.engine.ahead:
-                yield from self._finish()
+            for start in range(0, len(images), self.batch):
+                part = images[start : start + self.batch]
+                self._launch(self.engine.begin(part), np.arange(first, first + len(part)))
+                first += len(part)
+                while len(self.under_way) > self.engine.ahead:
+                    yield from self._finish()
             if self.rule.at_a_time is not None:
                 yield from self._empty_rooms()
         yield from self._empty_rooms()

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from msdnet.pixels import centre, cropped, opened, reason
 
 __all__ = ["ImageLike", "Images", "batches", "count_of", "pixels_of"]
 
-ImageLike: TypeAlias = NDArray[Any] | Image.Image | str | os.PathLike[str]
-"""One image: bytes (H, W, C), a picture, or the path of a file."""
+ImageLike: TypeAlias = NDArray[Any] | Image.Image | str | os.PathLike[str] | IO[bytes]
+"""One image: bytes (H, W, C), a picture, the path of a file, or an open one."""
 Images: TypeAlias = ImageLike | Iterable[ImageLike]
 """One, an array (N, H, W, C) of them, or any iterable of images and such arrays."""
 Pixels: TypeAlias = NDArray[Any]
@@ -31,7 +31,7 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
         return pixels
     if isinstance(image, Image.Image):
         return _of_picture(image, spec)
-    if isinstance(image, str | os.PathLike):
+    if isinstance(image, str | os.PathLike) or _is_file(image):
         return _of_file(image, spec)
     hint = "; a tensor's .numpy(), with the channels last, is an array" if hasattr(image, "numpy") else ""
     raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}{hint}")
@@ -59,7 +59,7 @@ def count_of(images: Images) -> int | None:
     """How many images there are, if that can be told beforehand."""
     if isinstance(images, np.ndarray):
         return len(images) if images.ndim == 4 else 1
-    if isinstance(images, Image.Image | str | os.PathLike):
+    if isinstance(images, Image.Image | str | os.PathLike) or _is_file(images):
         return 1
     if isinstance(images, list | tuple):
         return sum(len(image) if isinstance(image, np.ndarray) and image.ndim == 4 else 1 for image in images)
@@ -68,12 +68,12 @@ def count_of(images: Images) -> int | None:
 
 def _pieces(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
     """One or more images at a time, at most so many: (N, height, width, channels)."""
-    if isinstance(images, np.ndarray | Image.Image | str | os.PathLike):
-        images = [images]
-    if not isinstance(images, Iterable) or isinstance(images, bytes | dict):
+    single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike) or _is_file(images)
+    several: Any = [images] if single else images
+    if not isinstance(several, Iterable) or isinstance(several, bytes | dict):
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
     number = 0
-    for image in images:
+    for image in several:
         try:
             for piece in _parts(image, spec, size):
                 yield piece
@@ -128,12 +128,17 @@ def _of_picture(picture: Image.Image, spec: ImageSpec, *, draft: bool = False) -
     return pixels.reshape(spec.shape)
 
 
-def _of_file(path: str | os.PathLike[str], spec: ImageSpec) -> Pixels:
+def _is_file(image: object) -> TypeGuard[IO[bytes]]:
+    return hasattr(image, "read") and hasattr(image, "seek")
+
+
+def _of_file(path: str | os.PathLike[str] | IO[bytes], spec: ImageSpec) -> Pixels:
     try:
         with opened(path) as picture:
             return _of_picture(picture, spec, draft=True)
     except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
-        raise ValueError(f"{os.fspath(path)}: cannot be read ({reason(error)})") from error
+        name = os.fspath(path) if isinstance(path, str | os.PathLike) else getattr(path, "name", "file")
+        raise ValueError(f"{name}: cannot be read ({reason(error)})") from error
 
 
 def _joined(parts: list[Pixels]) -> Pixels:

@@ -89,11 +89,10 @@ class Model:
         rows = min(rows, SteadyBudget.AT_A_TIME) if steady else rows
         chosen = self._choose(budget, seconds, policy, rows)
         rule = self._rule(chosen, count_of(images), hard=hard, group=group, steady=steady)
-        start = time.perf_counter()
         collected = Collected(self.costs, self.classes, keep_probabilities=probabilities)
         for answered in self._answers(images, chosen, rule, rows):
             collected.add(answered)
-        return collected.result(time.perf_counter() - start)
+        return collected.result()
 
     def stream(
         self,
@@ -117,7 +116,7 @@ class Model:
             collected = Collected(self.costs, self.classes, keep_probabilities=False)
             for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
                 collected.add(answered)
-            yield from collected.result(0.0)
+            yield from collected.result()
 
     def _answers(self, images: Images, policy: Policy, rule: SpendingRule, rows: int) -> Iterator[Answers]:
         return answers(self.engine, batches(images, self.engine.images, rows), rule, measure=policy.measure, batch=rows)
@@ -177,7 +176,7 @@ class Model:
             raise ValueError("give a budget in multiply-adds or in seconds, one of the two")
         if seconds is None:
             assert budget is not None
-            return self._family(method, measure, costs or self.costs).policy(budget)
+            return self._family(method, measure, self.costs if costs is None else tuple(costs)).policy(budget)
         if costs is not None:
             raise ValueError("costs belong to a budget, not to seconds")
         costs = self._times(self.engine.best_batch if batch is None else check_whole("batch", batch)).costs

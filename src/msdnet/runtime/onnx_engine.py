@@ -27,7 +27,7 @@ __all__ = ["OnnxEngine", "make_session"]
 
 IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
-CHAINS = 4  # for images that are under way at the same time, each alone; any more do without
+CHAINS = 4  # for images that are under way at the same time, each alone; any more do without one
 
 
 class OnnxEngine(Engine):
@@ -59,7 +59,7 @@ class OnnxEngine(Engine):
             later.update(stage.inputs.values())
         std, mean = (np.array(values, np.float32) for values in (manifest.images.std, manifest.images.mean))
         self._scale, self._shift = (1 / std).reshape(-1, 1, 1), (-mean / std).reshape(-1, 1, 1)
-        self._chains: list[_Chain] = []
+        self._chains = [self._make_chain()]
         self._adding_chain = threading.Lock()
 
     def begin(self, images: NDArray[Any]) -> State:
@@ -80,7 +80,7 @@ class OnnxEngine(Engine):
         with self._adding_chain:
             if len(self._chains) == CHAINS:
                 return None
-            chain = self._make_chain()
+            chain = self._chains[0].twin()
             link = chain.link(0)  # before others see it
             self._chains.append(chain)
             return link
@@ -100,7 +100,8 @@ class OnnxEngine(Engine):
     def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
         if isinstance(state.maps, _Link) and (after := state.maps.next()) is not None:
             logits = after.run()
-            return logits, State(state.exits_done + 1, state.rows, after or {})  # after the last stage nothing is held
+            done = state.exits_done + 1
+            return logits, State(done, state.rows, {} if done == self.exit_count else after)
         return self._logits_apart(state)
 
     def _logits_apart(self, state: State) -> tuple[NDArray[np.float32], State]:
@@ -160,6 +161,20 @@ class _Chain:
         self._session = session
         self._runs: list[_Run] = []
 
+    def twin(self) -> "_Chain":
+        """Another one, with space of its own; what is the same for all images is shared."""
+        written = [array for run in self._runs for array in run.arrays[1].values()]
+        own = {id(array): np.empty_like(array) for array in (*self.places[0].values(), *written)}
+
+        def theirs(arrays: Mapping[Any, Array]) -> dict[Any, Array]:
+            return {name: own.get(id(array), array) for name, array in arrays.items()}
+
+        twin = _Chain(self._session, theirs(self.places[0]))
+        for run, after in zip(self._runs, self.places[1:], strict=True):
+            given, made = run.arrays
+            twin.add(theirs(given), theirs(made), theirs(after))
+        return twin
+
     def add(self, given: Mapping[str, Array], made: Mapping[str, Array], after: Mapping[Hashable, Array]) -> None:
         """The next stage: what it takes, what it makes (its logits first), and the maps of the state after it."""
         binding = self._session.io_binding()
@@ -200,6 +215,15 @@ class _Link(Mapping[Hashable, Array]):
 
     def __del__(self) -> None:
         self._chain.held[self._place].release()
+
+    def __copy__(self) -> "_Link":
+        return self  # a place is held once
+
+    def __deepcopy__(self, _memo: dict[int, Any]) -> dict[Hashable, Array]:
+        return {name: array.copy() for name, array in self.maps.items()}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.__deepcopy__({}),)
 
     def next(self) -> "_Link | None":
         """The place after this, unless the state there is still in use: this one has been advanced before."""

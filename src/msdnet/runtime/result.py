@@ -1,5 +1,6 @@
 """What became of a set of images."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ class One(NamedTuple):
     exit: int
     """From 1, as people count."""
     cost: float
+    seconds: float
+    """From the start until it was answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,8 @@ class Result:
     exit_costs: tuple[int, ...]
     """Multiply-adds to reach each exit."""
     classes: tuple[str, ...]
+    times: NDArray[np.floating]
+    """Seconds from the start until each image was answered."""
     probabilities: NDArray[np.floating] | None = None
     """(N, classes), if they were asked for."""
 
@@ -66,7 +71,8 @@ class Result:
 
     def __getitem__(self, image: int) -> One:
         label, exit = int(self.labels[image]), int(self.exits[image])
-        return One(label, self.classes[label], float(self.confidences[image]), exit, self.exit_costs[exit - 1])
+        sure, after = float(self.confidences[image]), float(self.times[image])
+        return One(label, self.classes[label], sure, exit, self.exit_costs[exit - 1], after)
 
     def __iter__(self) -> Iterator[One]:
         return (self[image] for image in range(len(self)))
@@ -82,28 +88,31 @@ class Result:
 
 
 class Collected:
-    """Answers, put in the order of the images as they come: a few bytes for each."""
+    """Answers, put in the order of the images as they come: a few bytes for each. The clock runs from the beginning."""
 
     def __init__(self, costs: Sequence[int], classes: tuple[str, ...], *, keep_probabilities: bool) -> None:
         self._costs, self._classes = tuple(costs), classes
         self._labels, self._confidences, self._exits = _Column(np.int32), _Column(np.float32), _Column(np.int16)
+        self._times, self._start = _Column(np.float32), time.perf_counter()
         self._probabilities = _Column(np.float32, len(classes)) if keep_probabilities else None
 
     def add(self, answers: Answers) -> None:
         self._labels.put(answers.images, answers.probabilities.argmax(axis=1))
         self._confidences.put(answers.images, answers.confidences)
         self._exits.put(answers.images, answers.exit + 1)
+        self._times.put(answers.images, time.perf_counter() - self._start)
         if self._probabilities is not None:
             self._probabilities.put(answers.images, answers.probabilities)
 
-    def result(self, seconds: float) -> Result:
+    def result(self) -> Result:
         return Result(
             self._labels.values,
             self._confidences.values,
             self._exits.values,
-            seconds,
+            time.perf_counter() - self._start,
             self._costs,
             self._classes,
+            self._times.values,
             None if self._probabilities is None else self._probabilities.values,
         )
 

@@ -16,6 +16,7 @@ from msdnet.checks import check_number, check_whole, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
+from msdnet.files import fingerprint
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import network_config
 from msdnet.training.checkpoint import load_tensors, write_atomically
@@ -102,7 +103,9 @@ def resume(
     with processes(torch_device) as shard, _locked(folder, shard):
         images = data or _reopen(facts, root, workers, unreadable, torch_device)
         check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
-        teaching = _teaching(recipe, teacher or facts.get("teacher", {}).get("folder"), facts, torch_device)
+        known = facts.get("teacher", {}).get("folder")
+        # A run that is finished has nothing left to learn: only its test images are still to be looked at.
+        teaching = None if finished else _teaching(recipe, teacher or known, facts, torch_device)
         trainer = _trainer(
             recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds, teaching
         )
@@ -197,11 +200,16 @@ def _teaching(
         return None
     if folder is None:
         raise ValueError(f"recipe {recipe.name} learns from another network: a teacher (--teacher) is needed, a run")
-    network, _, its_facts = load_run(folder, device=str(device), open_data=False)
+    try:
+        network, _, its_facts = load_run(folder, device=str(device), open_data=False)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} (a teacher is a finished run; --teacher says where it is)") from error
     # Also for the sake of the held-out images: a teacher that was trained on them would tell of them.
     check_same(f"{folder}: a teacher trained on other data", its_facts["images"], facts["images"])
     weights = hashlib.sha256((Path(folder) / MODEL).read_bytes()).hexdigest()
-    known = facts.setdefault("teacher", {"folder": str(folder), "network": its_facts["network"], "weights": weights})
+    known = facts.setdefault(
+        "teacher", {"folder": str(Path(folder).resolve()), "network": its_facts["network"], "weights": weights}
+    )
     check_same(f"{folder}: another teacher than the run was started with: weights", weights, known["weights"])
     return network.to(memory_format=torch.channels_last)
 
@@ -215,7 +223,7 @@ def _data_facts(data: ImageData) -> dict[str, Any]:
         "training": data.size("train"),
         "held_out": len(data.held_out_indices),
         "held_out_seed": data.held_out_seed,
-        "held_out_sha256": hashlib.sha256(json.dumps(data.held_out_indices).encode()).hexdigest(),
+        "held_out_sha256": fingerprint(data.held_out_indices),
     }
 
 

@@ -37,6 +37,8 @@ class Step:
         distributed: bool = False,
     ) -> None:
         self.network = network
+        if (teacher is not None) != recipe.loss.distillation.needs_network:
+            raise ValueError(f"recipe {recipe.name} learns from {'another' if teacher is None else 'no other'} network")
         self._teacher = None if teacher is None else _Teacher(teacher)
         self.recipe = recipe
         self.device = next(network.parameters()).device

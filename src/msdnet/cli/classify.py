@@ -1,0 +1,124 @@
+"""`msdnet classify`: pictures within a budget, from the command line."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from msdnet.cli.amounts import parse_budget, parse_seconds
+from msdnet.cli.pictures import Pictures, find_pictures
+
+if TYPE_CHECKING:
+    from msdnet.runtime import Model
+
+__all__ = ["DEFAULT_MODEL", "classify"]
+
+DEFAULT_MODEL = "cifar10-anytime"
+NOT_ALL = 3  # what the command ends with when some pictures could not be read
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."),
+]
+ModelName = Annotated[
+    str, typer.Option("--model", help="A model of the package (`msdnet models`), or a bundle's folder.")
+]
+Budget = Annotated[str | None, typer.Option(help="Multiply-adds an image, on average: 20M, 1.5G, 30% (of the full).")]
+Time = Annotated[str | None, typer.Option("--time", help="Time an image, on average: 3ms.")]
+Deadline = Annotated[str | None, typer.Option(help="For each image on its own: the best answer within, say, 5ms.")]
+Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in all, whatever the images.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
+
+
+def classify(
+    paths: Paths,
+    model: ModelName = DEFAULT_MODEL,
+    budget: Budget = None,
+    time_each: Time = None,
+    deadline: Deadline = None,
+    hard: Hard = False,
+    as_json: Json = False,
+) -> None:
+    """Classify pictures within a budget; without one, each goes to the last exit.
+
+    Ends with 0 if all were answered, 3 if some could not be read (they are named), 1 if none was.
+
+    Example: msdnet classify photos/ --budget 20M
+    """
+    import msdnet
+
+    if sum(given is not None for given in (budget, time_each, deadline)) > 1:
+        raise ValueError("give one of --budget, --time and --deadline, not several")
+    if hard and budget is None and time_each is None:
+        raise ValueError("--hard says how a budget is kept: give --budget or --time with it")
+    seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
+    loaded = msdnet.load(model)
+    spend = None if budget is None else parse_budget(budget, loaded.costs[-1])
+    pictures = Pictures(find_pictures(paths), loaded.engine.images)
+    start = time.perf_counter()
+    if limit is None:
+        rows = list(loaded.classify(pictures, budget=spend, seconds=seconds, hard=hard))
+        answers = [_row(one.name, one.confidence, one.exit, one.cost, one.seconds) for one in rows]
+    else:
+        answers = list(_by_deadline(loaded, pictures, limit))
+    took = time.perf_counter() - start
+    for name, why in pictures.unread:
+        typer.echo(f"msdnet: {name}: {why}", err=True)
+    if not answers:
+        raise ValueError(
+            f"no picture could be read of {len(pictures.unread):,}" if pictures.unread else "no pictures found"
+        )
+    named = [{"image": name, **answer} for name, answer in zip(pictures.names, answers, strict=True)]
+    if as_json:
+        for row in named:
+            typer.echo(json.dumps(row))
+    else:
+        _print(named, loaded, took)
+    if pictures.unread:
+        sys.exit(NOT_ALL)
+
+
+def _by_deadline(model: "Model", pictures: Pictures, seconds: float) -> Iterator[dict[str, Any]]:
+    model.profile([1], seconds=0.3)
+    for pixels in pictures:
+        step = model.answer(pixels, deadline_ms=1e3 * seconds)
+        yield _row(step.name, step.confidence, step.exit, step.cost, step.seconds)
+
+
+def _row(label: str, sure: float, exit: int, cost: float, seconds: float) -> dict[str, Any]:
+    return {
+        "label": label,
+        "confidence": round(sure, 4),
+        "exit": exit,
+        "multiply_adds": int(cost),
+        "seconds": round(seconds, 6),
+    }
+
+
+def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    right = [Column(name, justify="right") for name in ("sure", "exit", "multiply-adds", "after")]
+    table = Table(Column("image", overflow="fold"), "label", *right, box=None)
+    for row in rows:
+        table.add_row(
+            row["image"],
+            row["label"],
+            f"{100 * row['confidence']:.0f}%",
+            str(row["exit"]),
+            f"{row['multiply_adds'] / 1e6:.1f} M",
+            f"{1e3 * row['seconds']:.1f} ms",
+        )
+    Console().print(table)
+    spent, full = sum(row["multiply_adds"] for row in rows) / len(rows), model.costs[-1]
+    left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
+    counted = "1 image" if len(rows) == 1 else f"{len(rows):,} images"
+    typer.echo(
+        f"\n{counted} in {took:.2g} s, reading included; {spent / 1e6:,.1f} M multiply-adds an image, "
+        f"{full / spent:.1f} times fewer than the full network's {full / 1e6:,.1f} M; left at exits 1 to "
+        f"{len(model.costs)}: {left}"
+    )

@@ -1,0 +1,132 @@
+"""`msdnet classify` and what people give it: every picture is answered or named."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import msdnet
+from msdnet.bundle import Bundle
+from tests.helpers import tiny_bundle
+
+
+def run(*arguments: str, given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run([sys.executable, "-m", "msdnet", *arguments], capture_output=True, input=given, check=False)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = Path(tmp_path_factory.mktemp("pictures"))
+    (folder / "odd").mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+    for name in ("a.jpg", "b.png", "c.webp"):
+        Image.fromarray(pixels).save(folder / name)
+    Image.new("CMYK", (20, 30), (9, 99, 199, 0)).save(folder / "odd" / "cmyk.jpg")
+    Image.fromarray(256 * pixels[..., 0].astype(np.uint16)).save(folder / "odd" / "deep.png")
+    frames = [Image.new("P", (20, 20), colour) for colour in (1, 2)]
+    frames[0].save(folder / "odd" / "moving.gif", save_all=True, append_images=frames[1:])
+    Image.fromarray(pixels).convert("P").save(folder / "odd" / "palette.png")
+    return folder
+
+
+@pytest.mark.parametrize("options", [(), ("--budget", "60%"), ("--time", "1s"), ("--deadline", "1s")])
+def test_every_kind_of_picture_is_answered(tiny: Bundle, pictures: Path, options: tuple[str, ...]) -> None:
+    done = run("classify", str(pictures), "--model", str(tiny.folder), "--json", *options)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [Path(row["image"]).name for row in rows] == [
+        *("a.jpg", "b.png", "c.webp", "cmyk.jpg", "deep.png", "moving.gif", "palette.png")
+    ]
+    for row in rows:
+        assert row["label"] in tiny.manifest.classes
+        assert row["multiply_adds"] == tiny.manifest.costs[row["exit"] - 1]
+        assert row["seconds"] > 0
+        assert 0 <= row["confidence"] <= 1
+
+
+def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path) -> None:
+    done = run("classify", str(pictures / "*.png"), "--model", str(tiny.folder), "--budget", "60%", "--hard")
+    assert done.returncode == 0, done.stderr
+    assert b"b.png" in done.stdout.replace(b"\n", b"")
+    assert b"a.jpg" not in done.stdout
+    assert b"1 image in" in done.stdout
+    assert b"left at exits 1 to 3:" in done.stdout
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.jpg").write_text("not an image")
+    Image.new("1", (15_000, 15_000)).save(tmp_path / "huge.png")
+    given = [str(tmp_path), str(tmp_path / "nowhere.png"), str(pictures / "a.jpg")]
+    done = run("classify", *given, "--model", str(tiny.folder), "--json")
+    assert done.returncode == 3
+    assert len(done.stdout.splitlines()) == 1
+    lines = done.stderr.decode().splitlines()
+    assert len(lines) == 3
+    for name, line in zip(("huge.png", "text.jpg", "nowhere.png"), lines, strict=True):
+        assert name in line
+    nothing = run("classify", str(tmp_path), "--model", str(tiny.folder))
+    assert nothing.returncode == 1
+    assert b"no picture could be read of 2" in nothing.stderr
+
+
+def test_pictures_come_by_a_pipe(tiny: Bundle, pictures: Path) -> None:
+    one = run("classify", "-", "--model", str(tiny.folder), "--json", given=(pictures / "a.jpg").read_bytes())
+    assert json.loads(one.stdout)["image"] == "-"
+    paths = f"{pictures / 'a.jpg'}\n{pictures / 'b.png'}\n".encode()
+    several = run("classify", "-", "--model", str(tiny.folder), "--json", given=paths)
+    assert len(several.stdout.splitlines()) == 2
+    broken = run("classify", "-", "--model", str(tiny.folder), given=(pictures / "a.jpg").read_bytes()[:100])
+    assert broken.returncode == 1
+    assert b"cannot be read" in broken.stderr
+
+
+def test_an_open_file_is_an_image_in_python(tiny: Bundle, pictures: Path) -> None:
+    model = msdnet.load(tiny.folder)
+    content = io.BytesIO((pictures / "b.png").read_bytes())
+    assert model.classify(content).labels == model.classify(pictures / "b.png").labels
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--budget", "20Q"), "a budget must be written like 20M, 1.5G or 30%, got '20Q'"),
+        (("--time", "3"), "a time must be written like 3ms, 0.2s or 500us, got '3'"),
+        (("--deadline", "-1ms"), "a time must be above 0, got '-1ms'"),
+        (("--budget", "1k"), "budget must be at least"),
+        (("--budget", "50%", "--deadline", "3ms"), "give one of --budget, --time and --deadline"),
+        (("--hard",), "--hard says how a budget is kept"),
+    ],
+)
+def test_refuses_budgets(tiny: Bundle, pictures: Path, options: tuple[str, ...], message: str) -> None:
+    done = run("classify", str(pictures), "--model", str(tiny.folder), *options)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert message in done.stderr.decode()
+
+
+def test_refuses_an_unknown_model_and_no_pictures(tiny: Bundle, tmp_path: Path) -> None:
+    assert b"no model of the package is called 'cifar'" in run("classify", "x.jpg", "--model", "cifar").stderr
+    empty = run("classify", str(tmp_path), "--model", str(tiny.folder))
+    assert (empty.returncode, empty.stderr) == (1, b"msdnet: no pictures found\n")
+
+
+def test_several_models_are_compared(tiny: Bundle, tmp_path: Path) -> None:
+    other = tiny_bundle(tmp_path / "bundles" / "other", seed=3).folder
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps(manifest | {"name": "other"}))
+    for name in tiny.manifest.classes:
+        (tmp_path / "images" / "test" / name).mkdir(parents=True)
+        Image.new("RGB", (14, 14), name).save(tmp_path / "images" / "test" / name / "1.png")
+    command = ("evaluate", str(tiny.folder), str(other), "--data", str(tmp_path / "images"))
+    shown = run(*command)
+    assert shown.returncode == 0, shown.stderr
+    assert b"best on held-out images" in shown.stdout
+    assert b"thresholds" in shown.stdout
+    found = json.loads(run(*command, "--json").stdout)
+    assert {point["model"] for point in found["best"]} <= {"tiny", "other"}
+    same = run("evaluate", str(tiny.folder), str(tiny.folder), "--data", str(tmp_path / "images"))
+    assert b"models of the same name" in same.stderr
