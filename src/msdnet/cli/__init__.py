@@ -6,10 +6,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from msdnet.cli.budget import budget, profile
 from msdnet.cli.classify import classify
+from msdnet.cli.demo import demo
 from msdnet.cli.export import export
 from msdnet.cli.models import evaluate, models
 from msdnet.cli.networks import presets, show
+from msdnet.cli.report import report
 from msdnet.cli.train import train
 from msdnet.version import VERSION
 
@@ -21,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help comes in a third of the time
 )
-for command in (classify, models, evaluate, presets, show, train, export):
+for command in (demo, classify, budget, profile, models, evaluate, report, presets, show, train, export):
     app.command()(command)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from msdnet.files import Labelled
     from msdnet.runtime import Model
 
-__all__ = ["evaluate", "models"]
+__all__ = ["SAMPLES", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
@@ -90,7 +90,7 @@ def evaluate(
     loaded = [msdnet.load(name, engine=engine) for name in model]
     if len({one.manifest.name for one in loaded}) < len(loaded):
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
-    images = _open(loaded, data, dataset, part)
+    images = open_images(loaded, data, dataset, part)
     full = max(_costs(one, whole)[-1] for one in loaded)
     wanted = None if budgets is None else parse_budgets(budgets, full)
     evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
@@ -111,7 +111,7 @@ def _costs(model: "Model", whole: bool) -> Sequence[int]:
     return model.manifest.whole_costs if whole else model.costs
 
 
-def _open(models: "Sequence[Model]", data: str | None, dataset: str | None, part: str) -> "Labelled":
+def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None, part: str) -> "Labelled":
     from msdnet import samples
     from msdnet.checks import check_choice
     from msdnet.files import open_labelled

@@ -2,12 +2,15 @@
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from msdnet.presets import PRESETS, preset_config
 from msdnet.systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from msdnet.bundle import Manifest
 
 __all__ = ["presets", "show"]
 
@@ -30,20 +33,46 @@ def presets() -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A preset; see `msdnet presets`.")],
+    name: Annotated[
+        str, typer.Argument(help="A preset (`msdnet presets`), a model (`msdnet models`), or a bundle's folder.")
+    ],
     svg: Annotated[Path | None, typer.Option(help="Also draw the grid into this SVG file.")] = None,
 ) -> None:
     """Show a network's grid: which stage computes which cell (layer, scale), and where the exits are.
 
+    Of a model also what each exit costs and how often it is right.
+
     Example: msdnet show cifar_anytime --svg grid.svg
     """
+    from msdnet.config import MSDNetConfig
     from msdnet.drawing import draw_svg, draw_text
+    from msdnet.models import find_bundle, model_names
     from msdnet.plan import Grid
 
-    grid = Grid(preset_config(name))
+    manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
+    config = preset_config(name) if manifest is None else manifest.network
+    if not isinstance(config, MSDNetConfig):
+        raise ValueError(f"{name}: a {config.kind} has no grid to draw")
+    grid = Grid(config)
     if svg is not None:
         svg.write_text(draw_svg(grid, title=name))
     typer.echo(f"{name}: {len(grid.exits)} exits, {grid.config.depth} layers, {grid.config.scales} scales\n")
     typer.echo(draw_text(grid, shutil.get_terminal_size().columns))
+    if manifest is not None:
+        typer.echo()
+        _print_exits(manifest)
     if svg is not None:
         typer.echo(f"\nwrote {svg}")
+
+
+def _print_exits(manifest: "Manifest") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    measured = {"held-out": manifest.held_out, "test": manifest.test}
+    known = {name: values for name, values in measured.items() if values is not None}
+    table = Table("exit", "multiply-adds", "whole layers", *(f"{name} accuracy" for name in known), box=None)
+    for exit, (cost, whole) in enumerate(zip(manifest.costs, manifest.whole_costs, strict=True)):
+        right = [f"{100 * values.accuracy[exit]:.2f}%" for values in known.values()]
+        table.add_row(str(exit + 1), f"{cost / 1e6:,.2f} M", f"{whole / 1e6:,.2f} M", *right)
+    Console().print(table)

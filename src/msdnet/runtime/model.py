@@ -1,10 +1,11 @@
 """A model to classify with: what people hold in their hands."""
 
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_number, check_whole
@@ -57,6 +58,15 @@ class Model:
         """Multiply-adds to reach each exit."""
         return self.engine.costs
 
+    def held_out(self, what: Measure | Literal["correct"]) -> NDArray[Any]:
+        """What the exits made of the held-out images: (images, exits), how sure they were, or whether right."""
+        if self._held_out is None:
+            raise ValueError(
+                f"{self.manifest.name} has no held-out confidences, from which a budget's thresholds come; "
+                "export it again with held-out images, or give a policy"
+            )
+        return self._held_out[what]
+
     # Many images within a budget
 
     def classify(
@@ -71,6 +81,7 @@ class Model:
         steady: bool = False,
         batch: int | None = None,
         probabilities: bool = False,
+        watch: Callable[[Answers], None] | None = None,
     ) -> Result:
         """Classify images, spending no more on each than it takes.
 
@@ -82,6 +93,7 @@ class Model:
         - steady: the average is held while the images drift from what the model was fitted to
         - batch: images that are computed together; by default what suits the engine
         - probabilities: keep those of all classes, not only the likeliest
+        - watch: told of the images that leave, as they do
         """
         if (hard or steady) and budget is None and seconds is None and policy is None:
             raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
@@ -92,6 +104,8 @@ class Model:
         collected = Collected(self.costs, self.classes, keep_probabilities=probabilities)
         for answered in self._answers(images, chosen, rule, rows):
             collected.add(answered)
+            if watch is not None:
+                watch(answered)
         return collected.result()
 
     def stream(
@@ -216,15 +230,9 @@ class Model:
         Policy(method, measure)  # refuses what it does not know
         key = (method, measure, tuple(costs))
         if key not in self._families:
-            if self._held_out is None:
-                raise ValueError(
-                    f"{self.manifest.name} has no held-out confidences, from which a budget's thresholds come; "
-                    "export it again with held-out images, or give a policy"
-                )
-            confidences, correct = self._held_out[measure], self._held_out["correct"]
             self._families[key] = PolicyFamily(
-                confidences,
-                correct,
+                self.held_out(measure),
+                self.held_out("correct"),
                 costs,
                 method=method,
                 measure=measure,

@@ -1,0 +1,116 @@
+"""`msdnet budget` and `msdnet profile`: what a budget brings, and what a stage takes here."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from msdnet.cli.amounts import parse_budgets
+from msdnet.cli.classify import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from msdnet.runtime import Model
+
+__all__ = ["budget", "profile"]
+
+ModelName = Annotated[str, typer.Argument(help="A model of the package (`msdnet models`), or a bundle's folder.")]
+Budgets = Annotated[str | None, typer.Option(help="Multiply-adds an image, on average: 10M,20M,30% (of the full).")]
+Plot = Annotated[Path | None, typer.Option(help="Also draw the curve into this SVG file.")]
+Batches = Annotated[str | None, typer.Option(help="Sizes of batches to measure: 1,32.")]
+Seconds = Annotated[float, typer.Option(help="How long to measure each size.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_BAR = 30  # characters
+
+
+def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False) -> None:
+    """What accuracy to expect at which budget, from the held-out images that thresholds are fitted to.
+
+    Example: msdnet budget bundles/first --budgets 20M,30%
+    """
+    import msdnet
+
+    loaded = msdnet.load(model)
+    asked = _usual(loaded) if budgets is None else parse_budgets(budgets, loaded.costs[-1])
+    policies = [loaded.policy(one) for one in asked]
+    rows = [
+        {"budget": one, "accuracy": policy.accuracy_, "spent": policy.cost_, "shares": list(policy.shares_)}
+        for one, policy in zip(asked, policies, strict=True)
+    ]
+    if plot is not None:
+        plot.write_text(_drawn(loaded, rows), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    _print(loaded, rows)
+    if plot is not None:
+        typer.echo(f"wrote {plot}")
+
+
+def _usual(model: "Model") -> list[float]:
+    first, last = model.costs[0], model.costs[-1]
+    return sorted({float(f"{first * (last / first) ** (k / 9):.3g}") for k in range(1, 10)})
+
+
+def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    least = min(row["accuracy"] for row in rows)
+    span = max(max(row["accuracy"] for row in rows) - least, 1e-9)
+    right = [Column(name, justify="right") for name in ("budget", "of the full", "spent", "% right")]
+    table = Table(*right, "", box=None)
+    for row in rows:
+        bar = "\u2588" * round(1 + (_BAR - 1) * (row["accuracy"] - least) / span)
+        share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
+        spent = f"{row['spent'] / 1e6:,.4g} M"
+        table.add_row(f"{row['budget'] / 1e6:,.4g} M", share, spent, f"{100 * row['accuracy']:.1f}", bar)
+    Console().print(table)
+    held_out = model.manifest.held_out
+    assert held_out is not None
+    typer.echo(f"\non {held_out.images:,} held-out images; multiply-adds an image, on average")
+
+
+def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
+    from msdnet.report.charts import PAPER, Lines, Series
+
+    millions, percent = ([row[key] * factor for row in rows] for key, factor in (("budget", 1e-6), ("accuracy", 100)))
+    series = [Series("held-out images", millions, percent)]
+    title = f"{model.manifest.name}: what a budget brings"
+    return Lines(title, "million multiply-adds an image", "% right", series, log_x=True).svg(PAPER)
+
+
+def profile(
+    model: ModelName = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
+) -> None:
+    """Milliseconds that each stage takes on this machine.
+
+    Example: msdnet profile bundles/first --batches 1,32
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    import msdnet
+
+    loaded = msdnet.load(model)
+    sizes = [1, loaded.engine.best_batch] if batches is None else _sizes(batches)
+    measured = loaded.profile(sizes, seconds=seconds).batches
+    if as_json:
+        found = [{"batch": times.rows, "typical": times.typical, "careful": times.careful} for times in measured]
+        typer.echo(json.dumps(found, indent=2))
+        return
+    table = Table("stage", *(f"batch {times.rows}" for times in measured), box=None)
+    for stage in range(len(loaded.costs)):
+        table.add_row(str(stage + 1), *(f"{1e3 * times.typical[stage]:.2f} ms" for times in measured))
+    table.add_row("all", *(f"{1e3 * sum(times.typical):.2f} ms" for times in measured))
+    table.add_row("an image", *(f"{1e3 * times.costs[-1]:.2f} ms" for times in measured))
+    Console().print(table)
+    typer.echo(f"\n{loaded.manifest.name} on {loaded.engine!r}: medians of the time for a whole batch")
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--batches must be whole numbers with commas between them, got {text!r}") from None

@@ -1,0 +1,107 @@
+"""`msdnet demo`: real images inside a budget, what it cost, what it saved, and why."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from msdnet.files import Labelled
+    from msdnet.runtime import Model
+
+__all__ = ["demo"]
+
+MODEL = "cifar10-small"
+SHARES = (0.25, 0.4, 0.6)  # of the full network: the budgets that are shown
+
+ModelName = Annotated[str, typer.Option("--model", help="A model of CIFAR-10's classes.")]
+Out = Annotated[Path, typer.Option(help="Where to write the report.")]
+
+
+class _Row(NamedTuple):
+    """What a budget brought."""
+
+    name: str
+    accuracy: float
+    cost: float
+    seconds: float
+
+
+def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
+    """Classify 1,000 real images at several budgets, live, and write a report.
+
+    Example: msdnet demo
+    """
+    import msdnet
+    from msdnet import samples
+    from msdnet.report import write_report
+
+    loaded, images = msdnet.load(model), samples.cifar10()
+    images.check_for(loaded.classes)
+    full = loaded.costs[-1]
+    typer.echo(
+        f"{loaded.manifest.name}: one network, {len(loaded.costs)} exits, {loaded.costs[0] / 1e6:.1f} to "
+        f"{full / 1e6:.1f} million multiply-adds.\nIt classifies {len(images.labels):,} images of "
+        f"{images.name.split(',')[0]}; each leaves as soon as an exit is sure enough of it."
+    )
+    start = time.perf_counter()
+    loaded.classify(images.images[:64])  # the first run is slower
+    budgets = [max(share * full, 1.1 * loaded.costs[0]) for share in SHARES]
+    rows = [_classified(loaded, images, budget) for budget in [None, *budgets]]
+    _print(rows, len(images.labels))
+    write_report(loaded, out, data=images)
+    typer.echo(f"\n{time.perf_counter() - start:.0f} s in all. Plots, and images that were easy or hard: {out}")
+
+
+def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Row:
+    """With the images that leave shown as they do."""
+    from rich.console import Console
+    from rich.live import Live
+
+    name = "every image to the last exit" if budget is None else f"budget {budget / 1e6:.1f} M"
+    console = Console()
+    left = [0] * len(model.costs)
+    with Live(console=console, transient=True, refresh_per_second=12) as live:
+
+        def show(answers: object) -> None:
+            left[answers.exit] += len(answers.images)  # type: ignore[attr-defined]
+            live.update(_bars(name, left, len(images.labels)))
+
+        result = model.classify(images.images, budget=budget, watch=show if console.is_terminal else None)
+    right = float((result.labels == images.labels).mean())
+    return _Row(name, right, result.cost, result.seconds)
+
+
+def _bars(name: str, left: list[int], total: int) -> "Group":
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    for exit, count in enumerate(left, 1):
+        grid.add_row(f"exit {exit}", ProgressBar(total=total, completed=count, width=40), f"{count:,} left")
+    return Group(Text(f"{name}: {sum(left):,} of {total:,} answered"), grid)
+
+
+def _print(rows: list[_Row], images: int) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    full = rows[0]
+    columns = [Column(name, justify="right") for name in ("right", "multiply-adds", "an image", "faster", "fewer")]
+    table = Table("", *columns, box=None)
+    for row in rows:
+        table.add_row(
+            row.name,
+            f"{100 * row.accuracy:.1f}%",
+            f"{row.cost / 1e6:.1f} M",
+            f"{1e3 * row.seconds / images:.2f} ms",
+            f"{full.seconds / row.seconds:.1f}x",
+            f"{full.cost / row.cost:.1f}x",
+        )
+    typer.echo()
+    Console().print(table)

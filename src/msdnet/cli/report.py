@@ -1,0 +1,50 @@
+"""`msdnet report`: all there is to see of a model, in one HTML file."""
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msdnet.cli.models import SAMPLES, open_images
+
+__all__ = ["report"]
+
+Target = Annotated[str, typer.Argument(help="A model of the package, or the folder of a bundle or of a training run.")]
+Out = Annotated[Path, typer.Option(help="The HTML file to write.")]
+Data = Annotated[
+    str | None,
+    typer.Option(help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones."),
+]
+Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
+Figures = Annotated[Path | None, typer.Option(help="Also write the charts into this folder, as SVG and PNG.")]
+
+
+def report(
+    target: Target,
+    out: Out = Path("report.html"),
+    data: Data = None,
+    dataset: Dataset = None,
+    figures: Figures = None,
+) -> None:
+    """Write a report: accuracy against cost and time, where images leave, hard classes, a gallery, provenance.
+
+    Example: msdnet report bundles/first --data cifar/ --out report.html
+    """
+    import msdnet
+    from msdnet.report import write_report
+
+    run = Path(target) if (Path(target) / "run.json").is_file() else None
+    with tempfile.TemporaryDirectory() as scratch:
+        bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
+        model = msdnet.load(bundle)
+        images = None if data is None else open_images([model], data, dataset, "test")
+        written = write_report(model, out, data=images, run=run, figures=figures)
+    for path in written:
+        typer.echo(f"wrote {path}")
+
+
+def _exported(run: Path, data: str | None, scratch: Path) -> Path:
+    from msdnet.export import export_run
+
+    return export_run(run, scratch / (run.resolve().name or "run"), root=data).folder

@@ -1,0 +1,72 @@
+"""A report of a model: one HTML file that needs nothing else, and its charts for papers.
+
+from msdnet.report import write_report
+
+write_report(msdnet.load("bundles/first"), "report.html")
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msdnet.evaluation import evaluate
+from msdnet.files import Labelled
+from msdnet.report.charts import PAPER
+from msdnet.report.contents import Section, Subject, sections
+from msdnet.report.page import page
+from msdnet.runtime import Model
+from msdnet.version import VERSION
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    model: Model,
+    out: str | Path,
+    *,
+    data: Labelled | None = None,
+    run: str | Path | None = None,
+    figures: str | Path | None = None,
+) -> list[Path]:
+    """Write a report, and say which files were written.
+
+    - data: labelled images to judge the model on; without them, by the held-out images' confidences in its bundle
+    - run: the folder of the training, for its curves
+    - figures: a folder for the charts, each as SVG, and as PNG where resvg is installed
+    """
+    if model.manifest.held_out is None:
+        raise ValueError(f"{model.manifest.name} has no held-out confidences, which a report needs; export it anew")
+    evaluation = None if data is None else evaluate(model, data)
+    parts = list(sections(Subject(model, data, evaluation, None if run is None else Path(run))))
+    manifest, today = model.manifest, datetime.now(UTC).date().isoformat()
+    lead = (
+        f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "
+        f"{manifest.exit_count} exits, {manifest.costs[0] / 1e6:,.1f} to {manifest.costs[-1] / 1e6:,.1f} million "
+        f"multiply-adds an image. Made on {today} by msdnet {VERSION}."
+    )
+    target = Path(out)
+    target.write_text(page(manifest.name, lead, parts), encoding="utf-8")
+    return [target, *([] if figures is None else _write_figures(Path(figures), parts))]
+
+
+def _write_figures(folder: Path, parts: Sequence[Section]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, chart in (pair for section in parts for pair in section.charts):
+        svg = chart.svg(PAPER)
+        path = folder / f"{name}.svg"
+        path.write_text(svg, encoding="utf-8")
+        written.append(path)
+        png = _png(svg)
+        if png is not None:
+            path.with_suffix(".png").write_bytes(png)
+            written.append(path.with_suffix(".png"))
+    return written
+
+
+def _png(svg: str) -> bytes | None:
+    try:
+        import resvg_py
+    except ModuleNotFoundError:
+        return None
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=3))

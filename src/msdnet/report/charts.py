@@ -1,0 +1,287 @@
+"""Charts as SVG, drawn by hand so that a small install can draw them: lines, shares, and reliability.
+
+A chart is drawn in the colours of a palette: fixed ones for papers, or a page's own, which change with light and dark.
+Knows numbers and names; nothing of models.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+__all__ = ["PAGE", "PAPER", "Lines", "Palette", "Panel", "Panels", "Series", "Shares"]
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours of a chart."""
+
+    ink: str
+    faint: str
+    grid: str
+    background: str
+    series: tuple[str, ...]
+
+    def ramp(self, part: float) -> str:
+        """From the first colour, faint, to the same at full strength."""
+        strength = 0.15 + 0.85 * part
+        if self.background.startswith("var"):  # the browser knows the colours
+            return f"color-mix(in srgb, {self.series[0]} {100 * strength:.0f}%, {self.background})"
+        pairs = zip(_rgb(self.series[0]), _rgb(self.background), strict=True)
+        return "#" + "".join(f"{round(strength * one + (1 - strength) * other):02x}" for one, other in pairs)
+
+
+_SERIES = ("#1f6feb", "#d1452b", "#2a9d5c", "#8957c9", "#b7791f", "#0f8b8d", "#6e7781")
+PAPER = Palette("#1f2328", "#656d76", "#d8dee4", "#ffffff", _SERIES)
+PAGE = Palette("var(--ink)", "var(--faint)", "var(--grid)", "var(--card)", tuple(f"var(--s{k})" for k in range(7)))
+
+_WIDTH, _HEIGHT = 640, 400
+_LEFT, _RIGHT, _BOTTOM = 56, 16, 46
+_FONT = 'font-family="system-ui, sans-serif" font-size="12"'
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: int = 0
+    kind: Literal["line", "step", "dots"] = "line"
+    dashed: bool = False
+    marks: bool = True
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values against values."""
+
+    title: str
+    x_name: str
+    y_name: str
+    series: Sequence[Series]
+    log_x: bool = False
+
+    def svg(self, palette: Palette) -> str:
+        shown = [series for series in self.series if len(series.x)]
+        legend = _Legend([(series.name, series) for series in shown], palette)
+        xs = [x for series in shown for x in series.x]
+        ys = [y for series in shown for y in series.y]
+        top = 40 + legend.height
+        frame = _Frame(
+            _Axis(min(xs), max(xs), _LEFT, _WIDTH - _RIGHT, log=self.log_x),
+            _Axis(*_with_room(min(ys), max(ys)), _HEIGHT - _BOTTOM, top),
+            palette,
+        )
+        parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
+        parts += [part for series in shown for part in _line(series, frame, palette)]
+        return _document(self.title, parts, palette)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Rows of shares that sum to one, as bars."""
+
+    title: str
+    rows: Sequence[tuple[str, Sequence[float]]]
+    names: Sequence[str]
+    """Of the shares."""
+
+    def svg(self, palette: Palette) -> str:
+        left, row_height, top = 92, 26, 64
+        parts = []
+        width = _WIDTH - left - _RIGHT
+        for number, (name, shares) in enumerate(self.rows):
+            y, x = top + number * row_height, float(left)
+            parts.append(_text(left - 8, y + 15, name, palette.ink, "end"))
+            for place, share in enumerate(shares):
+                part = (place + 1) / len(shares)
+                parts.append(
+                    f'<rect x="{x:.1f}" y="{y}" width="{max(share * width - 1, 0):.1f}" height="{row_height - 6}" '
+                    f'style="fill:{palette.ramp(part)}"><title>{escape(self.names[place])}: {share:.1%}</title></rect>'
+                )
+                if share > 0.06:
+                    colour = palette.background if part > 0.5 else palette.ink
+                    parts.append(_text(x + share * width / 2, y + 15, f"{100 * share:.0f}", colour, "middle"))
+                x += share * width
+        parts += self._key(palette, left, width)
+        return _document(self.title, parts, palette, height=top + len(self.rows) * row_height + 8)
+
+    def _key(self, palette: Palette, left: float, width: float) -> Iterator[str]:
+        step = width / len(self.names)
+        for place, name in enumerate(self.names):
+            colour = palette.ramp((place + 1) / len(self.names))
+            x = left + place * step
+            yield f'<rect x="{x:.1f}" y="36" width="{step - 1:.1f}" height="5" style="fill:{colour}"/>'
+            yield _text(left + (place + 0.5) * step, 54, name, palette.faint, "middle")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A small chart among others: what was right against how sure it was, both from 0 to 1."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Small charts side by side, each with the diagonal on which they would lie."""
+
+    title: str
+    x_name: str
+    y_name: str
+    panels: Sequence[Panel]
+
+    def svg(self, palette: Palette) -> str:
+        side, gap, left, top, across = 112, 40, 24, 66, 4
+        parts = [_text(8, 38, f"{self.y_name}, against {self.x_name}", palette.faint, "start")]
+        for number, panel in enumerate(self.panels):
+            x0 = left + (number % across) * (side + gap)
+            y0 = top + (number // across) * (side + gap)
+            parts += _panel(panel, x0, y0, side, palette)
+        rows = math.ceil(len(self.panels) / across)
+        return _document(self.title, parts, palette, height=top + rows * (side + gap) - 10)
+
+
+def _panel(panel: Panel, x0: float, y0: float, side: float, palette: Palette) -> Iterator[str]:
+    def at(x: float, y: float) -> str:
+        return f"{x0 + x * side:.1f},{y0 + (1 - y) * side:.1f}"
+
+    yield f'<rect x="{x0}" y="{y0}" width="{side}" height="{side}" style="fill:none;stroke:{palette.grid}"/>'
+    yield f'<polyline points="{at(0, 0)} {at(1, 1)}" style="fill:none;stroke:{palette.faint};stroke-dasharray:3 3"/>'
+    points = " ".join(at(x, y) for x, y in zip(panel.x, panel.y, strict=True))
+    yield f'<polyline points="{points}" style="fill:none;stroke:{palette.series[0]};stroke-width:2"/>'
+    for x, y in zip(panel.x, panel.y, strict=True):
+        cx, cy = at(x, y).split(",")
+        yield f'<circle cx="{cx}" cy="{cy}" r="2.2" style="fill:{palette.series[0]}"/>'
+    yield _text(x0, y0 - 6, panel.name, palette.ink, "start")
+    yield _text(x0, y0 + side + 13, "0", palette.faint, "middle")
+    yield _text(x0 + side, y0 + side + 13, "1", palette.faint, "middle")
+
+
+# --- axes
+
+
+class _Axis:
+    """From values to places on the page, and the values to be named."""
+
+    def __init__(self, low: float, high: float, start: float, end: float, *, log: bool = False) -> None:
+        self._log, self._start, self._end = log, start, end
+        self._low, self._high = (low, high) if high > low else (low * 0.9, high * 1.1 or 1.0)
+        self.ticks = [tick for tick in self._candidates() if self._low <= tick <= self._high * (1 + 1e-9)]
+
+    def place(self, value: float) -> float:
+        low, high, value = (math.log(v) if self._log else v for v in (self._low, self._high, value))
+        return self._start + (value - low) / (high - low) * (self._end - self._start)
+
+    def _candidates(self) -> Iterable[float]:
+        if self._log:
+            powers = range(math.floor(math.log10(self._low)), math.ceil(math.log10(self._high)) + 1)
+            ratio = self._high / self._low
+            steps = (1, 2, 5) if ratio > 6 else (1, 1.5, 2, 3, 4, 5, 6, 8)
+            return [step * 10.0**power for power in powers for step in steps]
+        rough = (self._high - self._low) / 5
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+        first = math.ceil(self._low / step - 1e-9)
+        return [step * k for k in range(first, math.floor(self._high / step + 1e-9) + 1)]
+
+
+@dataclass(frozen=True)
+class _Frame:
+    across: _Axis
+    up: _Axis
+    palette: Palette
+
+    def draw(self, x_name: str, y_name: str) -> Iterator[str]:
+        bottom, top = self.up._start, self.up._end
+        for tick in self.up.ticks:
+            y = self.up.place(tick)
+            yield f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" style="stroke:{self.palette.grid}"/>'
+            yield _text(_LEFT - 6, y + 4, f"{tick:g}", self.palette.faint, "end")
+        for tick in self.across.ticks:
+            x = self.across.place(tick)
+            yield f'<path d="M{x:.1f} {bottom}v4" style="stroke:{self.palette.faint}"/>'
+            yield _text(x, bottom + 17, f"{tick:g}", self.palette.faint, "middle")
+        yield f'<path d="M{_LEFT} {bottom}H{_WIDTH - _RIGHT}" style="stroke:{self.palette.faint}"/>'
+        yield _text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 36, x_name, self.palette.ink, "middle")
+        middle = (bottom + top) / 2
+        turned = f'transform="rotate(-90 14 {middle:.1f})"'
+        yield _text(14, middle, y_name, self.palette.ink, "middle", turned)
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        return self.across.place(x), self.up.place(y)
+
+
+def _line(series: Series, frame: _Frame, palette: Palette) -> Iterator[str]:
+    points = [frame.at(x, y) for x, y in zip(series.x, series.y, strict=True)]
+    colour = palette.series[series.colour % len(palette.series)]
+    dashes = ";stroke-dasharray:5 4" if series.dashed else ""
+    if series.kind != "dots" and len(points) > 1:
+        yield f'<path d="{_path(points, series.kind)}" style="fill:none;stroke:{colour};stroke-width:2{dashes}"/>'
+    if series.marks or series.kind == "dots" or len(points) == 1:
+        for (x, y), value, height in zip(points, series.x, series.y, strict=True):
+            yield (
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{colour}">'
+                f"<title>{escape(series.name)}: {height:.4g} at {value:.4g}</title></circle>"
+            )
+
+
+def _path(points: Sequence[tuple[float, float]], kind: str) -> str:
+    moves = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
+    for x, y in points[1:]:
+        moves.append(f"H{x:.1f}V{y:.1f}" if kind == "step" else f"L{x:.1f} {y:.1f}")
+    return "".join(moves)
+
+
+class _Legend:
+    """Names of the series above the chart, in as many rows as they take."""
+
+    _row = 18
+
+    def __init__(self, entries: Sequence[tuple[str, Series]], palette: Palette) -> None:
+        self._palette = palette
+        self._placed: list[tuple[float, int, str, Series]] = []
+        x, row = 0.0, 0
+        for name, series in entries:
+            width = 42 + 6.6 * len(name)
+            if x and x + width > _WIDTH - _LEFT - _RIGHT:
+                x, row = 0.0, row + 1
+            self._placed.append((x, row, name, series))
+            x += width
+        self.height = self._row * (row + 1)
+
+    def draw(self, left: float, top: float) -> Iterator[str]:
+        for x, row, name, series in self._placed:
+            colour = self._palette.series[series.colour % len(self._palette.series)]
+            y = top + row * self._row
+            dashes = ";stroke-dasharray:4 3" if series.dashed else ""
+            yield f'<path d="M{left + x:.1f} {y - 4}h18" style="stroke:{colour};stroke-width:2.5{dashes}"/>'
+            yield _text(left + x + 23, y, name, self._palette.ink, "start")
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
+
+
+def _with_room(low: float, high: float) -> tuple[float, float]:
+    room = (high - low or abs(high) or 1.0) * 0.06
+    return low - room, high + room
+
+
+def _text(x: float, y: float, words: str, colour: str, anchor: str, extra: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="fill:{colour}" {extra}>{escape(words)}</text>'
+
+
+def _document(title: str, parts: Sequence[str], palette: Palette, height: float = _HEIGHT) -> str:
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" {_FONT} role="img" '
+        f'aria-label="{escape(title, quote=True)}">'
+    )
+    back = f'<rect width="{_WIDTH}" height="{height:g}" style="fill:{palette.background}"/>'
+    name = _text(8, 18, title, palette.ink, "start", 'font-weight="600" font-size="14"')
+    return "\n".join([head, back, name, *parts, "</svg>"]) + "\n"

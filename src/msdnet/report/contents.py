@@ -1,0 +1,268 @@
+"""What a report shows, as sections with charts and tables: from a model, and from images where there are some."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msdnet.evaluation import Evaluation
+from msdnet.files import Labelled
+from msdnet.policy import METHODS, Method, PolicyFamily
+from msdnet.published import Setting, published_for
+from msdnet.report.charts import Lines, Panel, Panels, Series, Shares
+from msdnet.report.gallery import gallery
+from msdnet.runtime import Model
+
+__all__ = ["Chart", "Section", "Subject", "sections"]
+
+Chart = Lines | Shares | Panels
+Floats = NDArray[np.floating]
+
+_BUDGETS = 16
+_BINS = 10
+_TITLES: Mapping[Setting, str] = {
+    "anytime": "Anytime: every image stops at the same exit",
+    "budgeted": "Budgeted: easy images leave early",
+}
+_METHOD_NAMES: Mapping[Method, str] = {"accuracy": "thresholds for accuracy", "paper": "the paper's thresholds"}
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model and all that is known of it. Without images it is judged by its bundle's held-out confidences."""
+
+    model: Model
+    data: Labelled | None = None
+    evaluation: Evaluation | None = None
+    run: Path | None = None
+
+    @property
+    def judged_on(self) -> str:
+        if self.evaluation is not None:
+            return f"{self.evaluation.data}, {self.evaluation.images:,} images"
+        return f"{len(self.confidence):,} held-out images, on which thresholds were fitted"
+
+    @property
+    def confidence(self) -> Floats:
+        """(images, exits)"""
+        return self.model.held_out("largest") if self.evaluation is None else self.evaluation.confidence
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """(images, exits)"""
+        return self.model.held_out("correct").astype(bool) if self.evaluation is None else self.evaluation.correct
+
+    @property
+    def accuracy(self) -> Floats:
+        means: Floats = self.correct.mean(axis=0)
+        return means
+
+    def family(self, method: Method, costs: Sequence[float]) -> PolicyFamily:
+        return PolicyFamily(self.model.held_out("largest"), self.model.held_out("correct"), costs, method=method)
+
+    @property
+    def dataset(self) -> str:
+        return str(self.model.manifest.provenance.get("data", {}).get("dataset", ""))
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report."""
+
+    name: str
+    text: str
+    charts: Sequence[tuple[str, Chart]] = ()
+    """By the names of their files."""
+    html: str = ""
+    notes: Sequence[str] = ()
+
+
+def sections(subject: Subject) -> Iterator[Section]:
+    yield _accuracy(subject)
+    yield _time(subject)
+    yield _leaving(subject)
+    yield _reliability(subject)
+    if subject.evaluation is not None and subject.data is not None:
+        yield _classes(subject, subject.evaluation, subject.data)
+        yield Section(
+            "Easy and hard images",
+            "Images that the first exit got right and sure, and images that it got wrong and the last exit right.",
+            html=gallery(subject.evaluation, subject.data),
+        )
+    if subject.run is not None:
+        yield _training(subject.run)
+    yield _provenance(subject.model)
+
+
+def _accuracy(subject: Subject) -> Section:
+    whole = subject.model.manifest.whole_costs
+    anytime = Series("this model", _millions(whole), _percent(subject.accuracy), 0, "step")
+    budgeted = [_budgeted(subject, method, whole, k, 1e6) for k, method in enumerate(METHODS)]
+    ours: Mapping[Setting, list[Series]] = {"anytime": [anytime], "budgeted": budgeted}
+    charts: list[tuple[str, Chart]] = []
+    notes = []
+    for setting, curves in ours.items():
+        for k, curve in enumerate(published_for(subject.dataset, setting), len(curves)):
+            curves.append(Series(curve.name, curve.millions, curve.percent, k, dashed=True, marks=False))
+            notes.append(f"{curve.name}, {setting}: {curve.source}")
+        chart = Lines(_TITLES[setting], "million multiply-adds an image", "% right", curves, log_x=True)
+        charts.append((setting, chart))
+    text = f"On {subject.judged_on}. Costs count whole layers up to an exit, as published figures do."
+    return Section("Accuracy against multiply-adds", text, charts, _exits_table(subject), notes)
+
+
+def _budgeted(subject: Subject, method: Method, costs: Sequence[float], colour: int, unit: float) -> Series:
+    """Accuracy at budgets over the whole range, at what they really cost."""
+    family = subject.family(method, costs)
+    spent, right = [], []
+    for budget in np.geomspace(1.02 * costs[0], costs[-1], _BUDGETS):
+        exits = family.policy(float(budget)).exits(subject.confidence)
+        spent.append(float(np.array(costs)[exits].mean()) / unit)
+        right.append(100 * float(subject.correct[np.arange(len(exits)), exits].mean()))
+    order = np.argsort(spent)
+    return Series(_METHOD_NAMES[method], [spent[k] for k in order], [right[k] for k in order], colour, marks=False)
+
+
+def _exits_table(subject: Subject) -> str:
+    manifest = subject.model.manifest
+    rows = zip(manifest.costs, manifest.whole_costs, subject.accuracy.tolist(), strict=True)
+    return _table(
+        ["exit", "multiply-adds", "counting whole layers", "% right"],
+        [
+            [str(k), f"{cost / 1e6:.2f} M", f"{whole / 1e6:.2f} M", f"{100 * right:.2f}"]
+            for k, (cost, whole, right) in enumerate(rows, 1)
+        ],
+    )
+
+
+def _time(subject: Subject) -> Section:
+    batch = subject.model.engine.best_batch
+    profile = subject.model.profile([1, batch], seconds=1.0)
+    alone, together = profile.at(1).costs, profile.at(batch).costs
+    curves = [
+        Series("one image at a time, anytime", _milliseconds(alone), _percent(subject.accuracy), 0, "step"),
+        *(_budgeted(subject, method, together, 1 + k, 1e-3) for k, method in enumerate(METHODS)),
+    ]
+    chart = Lines("Accuracy against time", "milliseconds an image", "% right", curves, log_x=True)
+    text = (
+        f"The same on this machine ({subject.model.engine!r}): one image alone, and budgets shared in batches of "
+        f"{batch}, with stages as fast as they are in full batches."
+    )
+    return Section("Accuracy against time", text, [("time", chart)])
+
+
+def _leaving(subject: Subject) -> Section:
+    costs = subject.model.costs
+    family = subject.family("accuracy", costs)
+    rows = []
+    for budget in np.geomspace(1.1 * costs[0], costs[-1], 8):
+        exits = family.policy(float(budget)).exits(subject.confidence)
+        rows.append((f"{budget / 1e6:.3g} M", np.bincount(exits, minlength=len(costs)) / len(exits)))
+    names = [str(exit) for exit in range(1, len(costs) + 1)]
+    chart = Shares("Where images leave", [(name, shares.tolist()) for name, shares in rows], names)
+    text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds an image."
+    return Section("Where images leave", text, [("leaving", chart)])
+
+
+def _reliability(subject: Subject) -> Section:
+    panels, errors = [], []
+    for exit in range(subject.correct.shape[1]):
+        x, y, error = _calibration(subject.confidence[:, exit], subject.correct[:, exit])
+        panels.append(Panel(f"exit {exit + 1}: off by {100 * error:.1f}", x, y))
+        errors.append(error)
+    chart = Panels("Do the exits know how sure they may be?", "confidence", "share that is right", panels)
+    text = (
+        "On the diagonal, of the images that an exit is 80% sure of, 80% are right. Above it an exit is too modest, "
+        f"below it too sure. On average over the exits they are off by {100 * float(np.mean(errors)):.1f} points."
+    )
+    return Section("Reliability of the confidences", text, [("reliability", chart)])
+
+
+def _calibration(sure: Floats, right: NDArray[np.bool_]) -> tuple[list[float], list[float], float]:
+    """Mean confidence and accuracy of the images in each of ten bins, and how far they are apart on average."""
+    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
+    x, y, error = [], [], 0.0
+    for number in range(_BINS):
+        inside = bins == number
+        if inside.any():
+            x.append(float(sure[inside].mean()))
+            y.append(float(right[inside].mean()))
+            error += float(inside.mean()) * abs(x[-1] - y[-1])
+    return x, y, error
+
+
+def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
+    """Which classes are hard: at the budget half-way, how often right, and what they take."""
+    costs = subject.model.costs
+    budget = float(np.sqrt(costs[0] * costs[-1]))
+    exits = subject.family("accuracy", costs).policy(budget).exits(evaluation.confidence)
+    right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
+    found = []
+    for label, name in enumerate(data.classes):
+        mine = data.labels == label
+        if mine.any():
+            found.append((float(spent[mine].mean()), name, float(right[mine].mean()), float(exits[mine].mean()) + 1))
+    found.sort()
+    rows = [
+        [escape(name), f"{cost / 1e6:.1f} M", f"{exit:.1f}", f"{100 * accuracy:.0f}", _bar(cost / costs[-1])]
+        for cost, name, accuracy, exit in found
+    ]
+    table = _table(["class", "multiply-adds", "exit", "% right", ""], rows)
+    if len(rows) > 20:
+        ends = _table(["class", "multiply-adds", "exit", "% right", ""], rows[:8] + rows[-8:])
+        table = f"{ends}<details><summary>All {len(rows)} classes</summary>{table}</details>"
+    text = f"Classes from easy to hard, at a budget of {budget / 1e6:.3g} million multiply-adds an image on average."
+    return Section("Which classes are hard", text, html=table)
+
+
+def _training(run: Path) -> Section:
+    path = run / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    last = len(lines[0]["train_accuracy"]) - 1
+    seen = [line for line in lines if line.get("held_out_accuracy")]
+    curves = []
+    for colour, (name, exit) in enumerate({"first exit": 0, "last exit": last}.items()):
+        x, y = zip(*((line["epoch"], 100 * line["held_out_accuracy"][exit]) for line in seen), strict=True)
+        curves.append(Series(f"{name}, held-out", x, y, colour, marks=False))
+        x, y = zip(*((line["epoch"], 100 * line["train_accuracy"][exit]) for line in lines), strict=True)
+        curves.append(Series(f"{name}, training", x, y, colour, dashed=True, marks=False))
+    chart = Lines("Training", "epoch", "% right", curves)
+    return Section("Training", "Training images are augmented, and harder for it.", [("training", chart)])
+
+
+def _provenance(model: Model) -> Section:
+    manifest = model.manifest
+    told = {"network": manifest.network.to_dict(), **manifest.provenance}
+    shown = escape(json.dumps(told, indent=2))
+    return Section(
+        "Provenance",
+        f"Fingerprint {model.bundle.fingerprint}.",
+        html=f"<details><summary>Network, data, recipe, versions</summary><pre>{shown}</pre></details>",
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    first = "".join(f"<th>{name}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{first}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _bar(part: float) -> str:
+    return f'<span class="bar" style="width:{100 * part:.0f}%"></span>'
+
+
+def _millions(costs: Sequence[float]) -> list[float]:
+    return [cost / 1e6 for cost in costs]
+
+
+def _milliseconds(seconds: Sequence[float]) -> list[float]:
+    return [1e3 * second for second in seconds]
+
+
+def _percent(shares: Any) -> list[float]:
+    return [100 * float(share) for share in shares]

@@ -1,0 +1,161 @@
+"""What people look at: the report, the tables of budgets and times, and the demo."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import msdnet
+from msdnet.bundle import Bundle, ImageSpec
+from msdnet.data.base import Batch
+from msdnet.evaluation import Evaluation
+from msdnet.export import export_network
+from msdnet.files import Labelled
+from msdnet.networks import create_network
+from msdnet.report import write_report
+from msdnet.report.gallery import choose
+from msdnet.samples import cifar10
+from msdnet.training import train
+from msdnet.training.display import Display
+from tests.helpers import TINY, ColouredSquares, settle, tiny_bundle
+from tests.unit.test_training import QUICK
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-m", "msdnet", *arguments], capture_output=True, text=True, check=False)
+
+
+class _Page(HTMLParser):
+    """Which tags are open, and what a page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.titles: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "h2":
+            self.titles.append(data)
+
+
+def read(path: Path) -> _Page:
+    page = _Page()
+    page.feed(path.read_text())
+    assert not page.open
+    assert all(source.startswith("data:image/") for source in page.loads), "nothing comes from elsewhere"
+    return page
+
+
+@pytest.fixture(scope="module")
+def squares() -> Labelled:
+    random = np.random.default_rng(3)
+    images = random.integers(0, 256, (120, 12, 12, 3), dtype=np.uint8)
+    return Labelled("squares", images, random.integers(0, 3, 120), ("red", "green", "blue"))
+
+
+def test_a_report_is_one_file_with_everything_in_it(tiny: Bundle, squares: Labelled, tmp_path: Path) -> None:
+    written = write_report(
+        msdnet.load(tiny.folder), tmp_path / "report.html", data=squares, figures=tmp_path / "figures"
+    )
+    page = read(tmp_path / "report.html")
+    assert page.titles == [
+        *("Accuracy against multiply-adds", "Accuracy against time", "Where images leave"),
+        *("Reliability of the confidences", "Which classes are hard", "Easy and hard images", "Provenance"),
+    ]
+    names = {path.name for path in written}
+    assert names >= {"report.html", "anytime.svg", "budgeted.svg", "time.svg", "leaving.svg", "reliability.svg"}
+    assert (tmp_path / "figures" / "anytime.svg").read_text().startswith("<svg")
+
+
+def test_without_images_the_held_out_ones_speak(tiny: Bundle, tmp_path: Path) -> None:
+    write_report(msdnet.load(tiny.folder), tmp_path / "report.html")
+    assert "60 held-out images, on which thresholds were fitted" in (tmp_path / "report.html").read_text()
+    bare = tiny_bundle(tmp_path / "bare", held_out=False)
+    with pytest.raises(ValueError, match="has no held-out confidences, which a report needs"):
+        write_report(msdnet.load(bare.folder), tmp_path / "other.html")
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_the_gallery_shows_easy_and_hard_images(tiny: Bundle, squares: Labelled) -> None:
+    random = np.random.default_rng(0)
+    right, sure = random.random((120, 3)) < (0.5, 0.6, 0.7), random.random((120, 3))
+    found = Evaluation(msdnet.load(tiny.folder), "squares", sure, right, "largest", 1.0)
+    chosen = list(choose(found, squares.labels))
+    assert len(chosen) == 3
+    for label, easy, hard in chosen:
+        assert (squares.labels[[*easy, *hard]] == label).all()
+        assert found.correct[easy, 0].all()
+        assert not found.correct[hard, 0].any()
+        assert found.correct[hard, -1].all()
+        assert list(found.confidence[easy, 0]) == sorted(found.confidence[easy, 0], reverse=True)
+
+
+def test_a_run_is_reported_with_its_training(tmp_path: Path) -> None:
+    train(QUICK, data=ColouredSquares(), network=TINY, out=tmp_path / "run", device="cpu", display=Display())
+    bundle = tiny_bundle(tmp_path / "bundle")
+    write_report(msdnet.load(bundle.folder), tmp_path / "report.html", run=tmp_path / "run")
+    assert "Training" in read(tmp_path / "report.html").titles
+
+
+def test_budgets_and_times_in_tables(tiny: Bundle, tmp_path: Path) -> None:
+    shown = run("budget", str(tiny.folder), "--plot", str(tmp_path / "budget.svg"))
+    assert shown.returncode == 0, shown.stderr
+    assert "on 60 held-out images" in shown.stdout
+    assert (tmp_path / "budget.svg").read_text().startswith("<svg")
+    rows = json.loads(run("budget", str(tiny.folder), "--budgets", "90%,100%", "--json").stdout)
+    policy = msdnet.load(tiny.folder).policy(tiny.manifest.costs[-1])
+    assert rows[1]["accuracy"] == pytest.approx(policy.accuracy_)
+    times = json.loads(run("profile", str(tiny.folder), "--batches", "1,4", "--seconds", "0.05", "--json").stdout)
+    assert [entry["batch"] for entry in times] == [1, 4]
+    assert all(len(entry["typical"]) == 3 for entry in times)
+    assert "--batches must be whole numbers" in run("profile", str(tiny.folder), "--batches", "1,x").stderr
+    drawn = run("show", str(tiny.folder)).stdout
+    assert "3 exits, 3 layers, 2 scales" in drawn
+    assert "held-out accuracy" in drawn
+
+
+def test_the_report_command(tiny: Bundle, tmp_path: Path) -> None:
+    done = run("report", str(tiny.folder), "--out", str(tmp_path / "r.html"), "--figures", str(tmp_path / "figures"))
+    assert done.returncode == 0, done.stderr
+    assert f"wrote {tmp_path / 'r.html'}" in done.stdout
+    read(tmp_path / "r.html")
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    images = cifar10()
+    network = settle(create_network(TINY, classes=10))
+    pixels = torch.from_numpy(images.images[:100]).permute(0, 3, 1, 2) / 255
+    bundle = export_network(
+        network,
+        tmp_path / "bundle",
+        name="quick",
+        classes=images.classes,
+        images=ImageSpec(side=32, resize=32, mean=(0.0,) * 3, std=(1.0,) * 3),
+        held_out=[Batch(pixels, torch.from_numpy(images.labels[:100]))],
+    )
+    done = run("demo", "--model", str(bundle.folder), "--out", str(tmp_path / "demo.html"))
+    assert done.returncode == 0, done.stderr
+    assert "It classifies 1,000 images of cifar10 test" in done.stdout
+    assert len(re.findall(r"^ budget .* M .*x\s*$", done.stdout, re.MULTILINE)) == 3
+    assert "Easy and hard images" in read(tmp_path / "demo.html").titles
+
+
+def test_the_demo_wants_a_model_of_these_classes(tiny: Bundle) -> None:
+    refused = run("demo", "--model", str(tiny.folder))
+    assert refused.returncode == 1
+    assert "where the model knows 3" in refused.stderr
