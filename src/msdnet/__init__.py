@@ -11,12 +11,14 @@ from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
 if TYPE_CHECKING:
+    from msdnet.classifier import MSDNetClassifier as MSDNetClassifier
     from msdnet.networks import MSDNet, StagedNetwork
     from msdnet.runtime import Model
     from msdnet.torch_engine import Precision
 
 __version__ = VERSION
 
+# MSDNetClassifier is public too, but would make `from msdnet import *` fail where scikit-learn is not installed.
 __all__ = [
     "PRESETS",
     "MSDNetConfig",
@@ -79,3 +81,17 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> "StagedNet
     except ModuleNotFoundError as error:
         raise ImportError(f"create_network needs {error.name}: pip install 'msdnet[train]'") from error
     return networks.create_network(network, **overrides)
+
+
+def __getattr__(name: str) -> Any:
+    if name != "MSDNetClassifier":
+        raise AttributeError(f"module 'msdnet' has no attribute {name!r}")
+    try:
+        from msdnet.classifier import MSDNetClassifier
+    except ModuleNotFoundError as error:
+        raise ImportError("MSDNetClassifier needs scikit-learn: pip install 'msdnet[train]'") from error
+    return MSDNetClassifier
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "MSDNetClassifier"]

@@ -1,4 +1,4 @@
-"""Labelled images from CIFAR or from a folder, in three parts that never mix."""
+"""Labelled images from CIFAR, from a folder or from memory, in three parts that never mix."""
 
 import os
 from dataclasses import dataclass, replace
@@ -8,12 +8,14 @@ from typing import Literal, get_args
 import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
+from msdnet.data.arrays import ArrayData
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
 from msdnet.data.cifar import CifarData
 from msdnet.files import CIFAR, FOLDER, Part
 
 __all__ = [
     "UNREADABLE",
+    "ArrayData",
     "Batch",
     "DataConfig",
     "Epoch",

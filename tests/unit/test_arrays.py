@@ -1,0 +1,105 @@
+"""Labelled images in memory."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from msdnet.data import ArrayData, Epoch
+
+CLASSES = ("a", "b", "c")
+
+
+def some_images(count: int = 40, height: int = 16, width: int = 16, channels: int = 3) -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (count, height, width, channels), dtype=np.uint8)
+
+
+def some_data(images: NDArray[Any] | None = None, **options: Any) -> ArrayData:
+    images = some_images() if images is None else images
+    return ArrayData(images, np.arange(len(images)) % 3, CLASSES, **{"held_out": 8} | options)
+
+
+def everything(data: ArrayData, part: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Pixels from 0 to 255 (N, height, width, channels) and labels (N)."""
+    batches = list(data.batches(part, 7))
+    images = data.normalisation.undo(torch.cat([batch.images for batch in batches])) * 255
+    return images.permute(0, 2, 3, 1).double().numpy(), torch.cat([batch.labels for batch in batches]).numpy()
+
+
+def test_parts_never_mix() -> None:
+    images, data = some_images(), some_data()
+    assert (data.size("train"), data.size("held_out"), data.size("test")) == (32, 8, 0)
+    held_out = list(data.held_out_indices)
+    kept = np.setdiff1d(np.arange(40), held_out)
+    for part, rows in (("train", kept), ("held_out", held_out)):
+        pixels, labels = everything(data, part)
+        np.testing.assert_allclose(pixels, images[rows], atol=1e-3)
+        np.testing.assert_array_equal(labels, np.asarray(rows) % 3)
+    assert list(data.batches("test", 7)) == []
+
+
+def test_normalisation_is_that_of_the_training_images() -> None:
+    images, data = some_images(), some_data()
+    pixels = np.delete(images, data.held_out_indices, axis=0) / 255
+    np.testing.assert_allclose(data.normalisation.mean, pixels.mean((0, 1, 2)), rtol=1e-9)
+    np.testing.assert_allclose(data.normalisation.std, pixels.std((0, 1, 2)), rtol=1e-9)
+
+
+def test_images_that_are_all_alike_can_be_normalised() -> None:
+    data = some_data(np.full((40, 16, 16, 1), 9, np.uint8))
+    assert all(batch.images.abs().max() < 1e-3 for batch in data.batches("train", 8))
+
+
+def test_numbers_are_taken_as_bytes_are() -> None:
+    of_bytes, of_numbers = some_data(), some_data(some_images() / 255)
+    epoch = Epoch(batch_size=8, number=0)
+    for one, other in zip(of_bytes.training_batches(epoch), of_numbers.training_batches(epoch), strict=True):
+        torch.testing.assert_close(one.images, other.images)
+        assert one.labels.equal(other.labels)
+
+
+def test_an_epoch_follows_from_its_number_and_seed_alone() -> None:
+    def images(data: ArrayData, number: int = 3, seed: int = 0, first: int = 0) -> list[torch.Tensor]:
+        return [batch.images for batch in data.training_batches(Epoch(8, number, seed, first))]
+
+    data = some_data()
+    first = images(data)
+    images(data, number=4)
+    assert all(one.equal(other) for one, other in zip(first, images(some_data()), strict=True))
+    assert all(one.equal(other) for one, other in zip(first[2:], images(data, first=2), strict=True))
+    assert not first[0].equal(images(data, number=4)[0])
+    assert not first[0].equal(images(data, seed=1)[0])
+
+
+@pytest.mark.parametrize("mirror", [True, False])
+def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
+    """Each image is a ramp from left to right: a crop of it still rises, unless it is mirrored."""
+    ramp = np.broadcast_to(np.arange(1, 25, dtype=np.uint8)[:, None], (40, 16, 24, 1))
+    data = some_data(np.ascontiguousarray(ramp), mirror=mirror)
+    assert data.image_shape == (1, 16, 24)
+    seen = set()
+    for batch in data.training_batches(Epoch(batch_size=8, number=0)):
+        assert batch.images.shape == (8, 1, 16, 24)
+        rows = (data.normalisation.undo(batch.images) * 255).round().int()[:, 0, 8]  # the middle row of each: (8, 24)
+        for row in rows.tolist():
+            rises = row[12] > row[11]
+            shift = (row if rises else row[::-1])[12] - 13
+            seen.add((rises, shift))
+    assert {rises for rises, _ in seen} == ({True, False} if mirror else {True})
+    assert {shift for _, shift in seen} == {-2, -1, 0, 1, 2}  # an eighth of the height to each side
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "error", "message"),
+    [
+        (some_images()[0], np.zeros(16, int), ValueError, r"images must have the shape .*, got \(16, 16, 3\)"),
+        (some_images().astype(int), np.zeros(40, int), TypeError, "images must be bytes .*, got int64"),
+        (some_images(), np.zeros(39, int), ValueError, r"one for each of 40 images, got the shape \(39,\)"),
+        (some_images(), np.full(40, 3), ValueError, "labels must be from 0 to 2, got 3 to 3"),
+    ],
+)
+def test_refuses(images: NDArray[Any], labels: NDArray[Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ArrayData(images, labels, CLASSES, held_out=4)
