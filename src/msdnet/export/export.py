@@ -174,16 +174,16 @@ class _Judged:
     """What some images show of a network."""
 
     def __init__(self, logits: NDArray[np.float32], labels: NDArray[np.int64], calibrate: bool) -> None:
-        exits = logits.shape[1]
-        self.temperatures = fit_temperatures(logits, labels) if calibrate else (1.0,) * exits
-        correct = logits.argmax(axis=2) == labels[:, None]
-        self.facts = Measured(images=len(labels), accuracy=tuple(correct.mean(axis=0).tolist()))
-        soft = [soften(logits[:, exit], self.temperatures[exit]) for exit in range(exits)]
-        self.tensors: dict[str, NDArray[Any]] = {
-            measure: np.stack([confidence(probabilities, measure) for probabilities in soft], axis=1)
-            for measure in MEASURES
-        }
-        self.tensors["correct"] = correct.astype(np.uint8)
+        self.temperatures = fit_temperatures(logits, labels) if calibrate else (1.0,) * logits.shape[1]
+        self._logits, self._correct = logits, logits.argmax(axis=2) == labels[:, None]
+        self.facts = Measured(images=len(labels), accuracy=tuple(self._correct.mean(axis=0).tolist()))
+
+    @property
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """(images, exits): how sure each exit is by each measure, and whether it is right."""
+        soft = [soften(self._logits[:, exit], temperature) for exit, temperature in enumerate(self.temperatures)]
+        sure = {measure: np.stack([confidence(one, measure) for one in soft], axis=1) for measure in MEASURES}
+        return {**sure, "correct": self._correct.astype(np.uint8)}
 
 
 @torch.inference_mode()
