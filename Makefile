@@ -14,9 +14,9 @@ lint: .venv/installed
 types: .venv/installed
 	$(BIN)/mypy
 
-# The documentation as a site, in site/. A link that leads nowhere is an error.
+# The documentation as a site, in site/. A link that leads nowhere is an error (not with --quiet, which mutes strictness too).
 docs: .venv/installed
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # A test process for each core; tests of one file stay together, since they share what is slow to make.
 unit: .venv/installed

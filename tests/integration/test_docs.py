@@ -141,6 +141,14 @@ def test_examples_in_docstrings_become_code() -> None:
     assert doctest.testmod(script("doctests")) == (0, 1)
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_lists_are_lists_on_the_site_too(page: Path) -> None:
+    """GitHub is less strict: there, blocks within a list may be indented by two, and a list may follow any line."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    assert not re.findall(r"\n\n {1,3}\S.*", text), "what belongs to a list is indented by four"
+    assert not re.findall(r"\n(?!- |  \S).+\n- .*", text), "an empty line comes before a list"
+
+
 def test_links_lead_somewhere() -> None:
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text()):
