@@ -3,9 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test test-oldest test-gpu lint types unit bench figures clean
+.PHONY: test test-oldest test-gpu lint types docs unit bench figures clean
 
-test: lint types unit
+test: lint types docs unit
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -13,6 +13,10 @@ lint: .venv/installed
 
 types: .venv/installed
 	$(BIN)/mypy
+
+# The documentation as a site, in site/. A link that leads nowhere is an error (not with --quiet, which mutes strictness too).
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # A test process for each core; tests of one file stay together, since they share what is slow to make.
 unit: .venv/installed
@@ -42,6 +46,7 @@ bench: .venv/installed
 # The drawings in docs/, made by the project itself.
 figures: .venv/installed
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/pictures.py
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "msdnet needs Python 3.11 or newer")'
@@ -51,4 +56,4 @@ figures: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -81,11 +81,11 @@ TINY = MSDNetConfig(
 )
 
 
-def tiny_bundle(folder: Path, *, held_out: bool = True, seed: int = 0) -> Bundle:
-    """A network of three exits and three classes, not trained, with its held-out confidences."""
+def tiny_bundle(folder: Path, *, held_out: bool = True, seed: int = 0, config: MSDNetConfig = TINY) -> Bundle:
+    """A network of three classes (and three exits), not trained, with its held-out confidences."""
     torch.manual_seed(seed)
     data = ColouredSquares(held_out=60)
-    network = settle(create_network(TINY, classes=3), side=12)
+    network = settle(create_network(config, classes=3), side=12)
     with torch.no_grad():  # answers that differ from image to image, as a trained network's do
         for head in network.heads:
             head[-1].weight.mul_(8)  # type: ignore[index]

@@ -182,8 +182,10 @@ class _Judged:
     def tensors(self) -> dict[str, NDArray[Any]]:
         """(images, exits): how sure each exit is by each measure, and whether it is right."""
         soft = [soften(self._logits[:, exit], temperature) for exit, temperature in enumerate(self.temperatures)]
-        sure = {measure: np.stack([confidence(one, measure) for one in soft], axis=1) for measure in MEASURES}
-        return {**sure, "correct": self._correct.astype(np.uint8)}
+        tensors: dict[str, NDArray[Any]] = {"correct": self._correct.astype(np.uint8)}
+        for measure in MEASURES:
+            tensors[measure] = np.stack([confidence(one, measure) for one in soft], axis=1)
+        return tensors
 
 
 @torch.inference_mode()
