@@ -111,6 +111,22 @@ def test_classifiers_are_where_the_paper_has_them(name: str, exits: int, layers:
     assert network.config.exit_layers == layers
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "cost"),
+    [
+        ("resnet_mc", {}, "1.81e+08"),
+        ("resnet_mc", {"exits": ()}, "1.40e+08"),
+        ("densenet_mc", {"growth": 8}, "1.17e+08"),
+        ("densenet_mc", {}, "1.35e+08"),
+        ("densenet_mc", {"growth": 10}, "1.55e+08"),
+        ("densenet_mc", {"exits": ()}, "5.96e+07"),
+        ("densenet_mc", {"growth": 13, "exits": ()}, "1.24e+08"),
+    ],
+)
+def test_the_cost_of_classifiers_on_the_way_is_as_documented(name: str, fields: dict[str, Any], cost: str) -> None:
+    assert f"{on_meta_device(name, **fields).costs(32)[-1]:.2e}" == cost
+
+
 def test_growth_doubles_after_each_transition() -> None:
     assert DenseNetConfig(layers=16, growth=4, doubling=True).growths == (4, 4, 8, 8, 16, 16)
     assert DenseNetConfig(layers=16, growth=4).growths == (4,) * 6

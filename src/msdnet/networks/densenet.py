@@ -25,14 +25,8 @@ class DenseNet(Chain):
         units = list(_units(config))
         stages = cut(units, config.exits)
         stages[0].insert(0, Conv2d(config.input_channels, 2 * config.growth, kernel=3))
-        heads = []
-        for number in (*config.exits, len(units)):
-            inputs, on_the_way = units[number - 1].outputs, number < len(units)
-            head = (
-                ConvHead(inputs, config.head_width, config.classes) if on_the_way else PoolHead(inputs, config.classes)
-            )
-            heads.append(nn.Sequential(*_norm_relu(inputs), *head))
-        super().__init__(config, stages, heads)
+        on_the_way = [_head(units[number - 1], config, last=False) for number in config.exits]
+        super().__init__(config, stages, [*on_the_way, _head(units[-1], config, last=True)])
 
 
 def _units(config: DenseNetConfig) -> Iterator["_Unit"]:
@@ -75,6 +69,12 @@ class _Transition(nn.Sequential):
             Conv2d(inputs, inputs // _COMPRESSION, kernel=1),
             nn.AvgPool2d(kernel_size=2),
         )
+
+
+def _head(unit: _Unit, config: DenseNetConfig, *, last: bool) -> nn.Module:
+    inputs, width, classes = unit.outputs, config.head_width, config.classes
+    head = PoolHead(inputs, classes) if last else ConvHead(inputs, width, classes)
+    return nn.Sequential(*_norm_relu(inputs), *head)  # what a unit makes is not yet normalised
 
 
 def _norm_relu(channels: int) -> tuple[nn.Module, nn.Module]:

@@ -21,7 +21,7 @@ from msdnet.networks.layers import Conv2d, PoolHead
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.systems import FractalNetConfig
 
-__all__ = ["FractalNet"]
+__all__ = ["DropPath", "FractalNet"]
 
 _IMAGES, _DRAWN = "images", "drawn"
 
