@@ -14,6 +14,7 @@ from msdnet.data.base import Batch, Epoch, ImageData, Normalisation
 from msdnet.export import export_network
 from msdnet.files import Part
 from msdnet.networks import StagedNetwork, create_network
+from msdnet.systems import DenseNetConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 
 N = TypeVar("N", bound=StagedNetwork)
 
@@ -79,6 +80,18 @@ class ColouredSquares(ImageData):
 TINY = MSDNetConfig(
     exits=(1, 2, 3), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8, growth=4
 )
+
+# The other systems, small: for images of 32 pixels and 5 classes.
+SMALL_SYSTEMS = {
+    "wide_resnet": WideResNetConfig(layers=10, widening=1, classes=5),
+    "resnet": ResNetConfig(layers=8, classes=5),
+    "resnet_mc": ResNetConfig(layers=14, exits=(1, 3, 4), head_width=8, classes=5),
+    "stochastic": ResNetConfig(layers=14, survival=0.5, classes=5),
+    "densenet_bc": DenseNetConfig(layers=16, growth=4, classes=5),
+    "densenet_star": DenseNetConfig(layers=10, growth=4, doubling=True, classes=5),
+    "densenet_mc": DenseNetConfig(layers=16, growth=3, exits=(1, 3, 4), head_width=8, classes=5),
+    "fractalnet": FractalNetConfig(columns=3, widths=(4, 6), dropouts=(0.0, 0.1), classes=5),
+}
 
 
 def tiny_bundle(folder: Path, *, held_out: bool = True, seed: int = 0, config: MSDNetConfig = TINY) -> Bundle:

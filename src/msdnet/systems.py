@@ -4,12 +4,13 @@ Knows configs only, as the presets do.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from msdnet.checks import check_whole
+from msdnet.checks import check_flag, check_number, check_whole, numbers, whole_numbers
 from msdnet.config import NetworkConfig
 from msdnet.naming import Registry
 
-__all__ = ["SYSTEMS", "WideResNetConfig"]
+__all__ = ["SYSTEMS", "DenseNetConfig", "FractalNetConfig", "ResNetConfig", "WideResNetConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,187 @@ class WideResNetConfig(NetworkConfig, kind="wide_resnet"):
         return (self.layers - 4) // 6
 
 
+@dataclass(frozen=True, kw_only=True)
+class ResNetConfig(NetworkConfig, kind="resnet"):
+    """A ResNet for small images: three groups of blocks of two 3x3 convolutions, normalised after each."""
+
+    layers: int = 110
+    """Layers on the longest way, the last classifier counted: 6 n + 2."""
+
+    exits: tuple[int, ...] = ()
+    """Blocks, counted from 1 through all groups, that carry a classifier; the last always does and is not named."""
+
+    head_width: int = 128
+    """Channels of the two convolutions of a classifier on the way."""
+
+    survival: float = 1.0
+    """Stochastic depth: the chance that the last block takes part in a training step; it falls in even steps from 1."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("layers", "head_width"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        if self.layers < 8 or (self.layers - 2) % 6:
+            raise ValueError(f"layers must be 6 n + 2 (8, 14, 20, 26, ...), got {self.layers}")
+        survival = float(check_number("survival", self.survival, low=0, high=1, above=True))
+        object.__setattr__(self, "survival", survival)
+        object.__setattr__(self, "exits", _exits(self.exits, 3 * self.blocks, "block"))
+
+    @property
+    def depth(self) -> int:
+        return self.layers
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        return (*(1 + 2 * block for block in self.exits), self.layers)
+
+    @property
+    def smallest_side(self) -> int:
+        return 9 if self.exits else 4  # 3 pixels are left for a head with convolutions, or one
+
+    @property
+    def blocks(self) -> int:
+        """In each of the three groups."""
+        return (self.layers - 2) // 6
+
+    @property
+    def survivals(self) -> tuple[float, ...]:
+        """The chance of each block."""
+        count = 3 * self.blocks
+        return tuple(1 - (1 - self.survival) * block / count for block in range(1, count + 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseNetConfig(NetworkConfig, kind="densenet"):
+    """A DenseNet-BC for small images: three blocks of units, each a 1x1 and a 3x3 convolution that add channels."""
+
+    layers: int = 100
+    """Layers on the longest way, the transitions and the last classifier counted: 6 n + 4."""
+
+    growth: int = 12
+    """Channels that a unit adds."""
+
+    doubling: bool = False
+    """Whether the growth doubles after each of the two transitions, as in DenseNet*."""
+
+    exits: tuple[int, ...] = ()
+    """Units, counted from 1 through all blocks, that carry a classifier; the last always does and is not named."""
+
+    head_width: int = 128
+    """Channels of the two convolutions of a classifier on the way."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("layers", "growth", "head_width"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        check_flag("doubling", self.doubling)
+        if self.layers < 10 or (self.layers - 4) % 6:
+            raise ValueError(f"layers must be 6 n + 4 (10, 16, 22, 28, ...), got {self.layers}")
+        object.__setattr__(self, "exits", _exits(self.exits, 3 * self.units, "unit"))
+
+    @property
+    def depth(self) -> int:
+        return self.layers
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        """The stem is layer 1, a unit two layers, a transition one."""
+        return (*(1 + 2 * unit + (unit - 1) // self.units for unit in self.exits), self.layers)
+
+    @property
+    def smallest_side(self) -> int:
+        return 12 if self.exits else 4  # 3 pixels are left for a head with convolutions, or one
+
+    @property
+    def units(self) -> int:
+        """In each of the three blocks."""
+        return (self.layers - 4) // 6
+
+    @property
+    def growths(self) -> tuple[int, ...]:
+        """Channels that each unit adds."""
+        return tuple(self.growth << (block if self.doubling else 0) for block in range(3) for _ in range(self.units))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FractalNetConfig(NetworkConfig, kind="fractalnet"):
+    """A FractalNet for small images: blocks of columns of 1, 2, 4, ... 3x3 convolutions, each block half as fine."""
+
+    columns: int = 3
+    """Columns in each block; each is twice as deep as the one before, and has an exit. The last exit has them all."""
+
+    widths: tuple[int, ...] = (64, 128, 256, 512, 512)
+    """Channels in each block."""
+
+    dropouts: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)
+    """Share of the values that each block's convolutions lose in training."""
+
+    path_drop: float = 0.15
+    """Drop-path: the chance that a join leaves one of its columns out in a training step."""
+
+    one_column_share: float = 0.5
+    """Drop-path: the share of the training steps in which one column, instead, is followed through the network."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "columns", check_whole("columns", self.columns))
+        object.__setattr__(self, "widths", whole_numbers("widths", self.widths))
+        if not self.widths:
+            raise ValueError("widths must have an entry for each block, got none")
+        dropouts = tuple(
+            float(check_number("each of dropouts", share, low=0, high=1, below=True))
+            for share in numbers("dropouts", self.dropouts, low=0)
+        )
+        if len(dropouts) != len(self.widths):
+            raise ValueError(f"dropouts must have one entry for each of {len(self.widths)} blocks, got {dropouts}")
+        object.__setattr__(self, "dropouts", dropouts)
+        for name in ("path_drop", "one_column_share"):
+            object.__setattr__(self, name, float(check_number(name, getattr(self, name), low=0, high=1)))
+
+    @property
+    def depth(self) -> int:
+        """Convolutions of the deepest column."""
+        return len(self.widths) << (self.columns - 1)
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        """How deep each exit's columns are."""
+        return (*(len(self.widths) << column for column in range(self.columns)), self.depth)
+
+    @property
+    def smallest_side(self) -> int:
+        return 1 << len(self.widths)  # a pixel is left after as many halvings
+
+
+def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:
+    """Parts of a network that carry a classifier on the way."""
+    chosen = whole_numbers("exits", exits)
+    if any(later <= earlier for earlier, later in pairwise(chosen)):
+        raise ValueError(f"exits must increase from one to the next, got {chosen}")
+    if chosen and chosen[-1] >= last:
+        raise ValueError(f"exits must lie before the last {part}, {last}, which always has one; got {chosen}")
+    return chosen
+
+
 SYSTEMS: Registry[NetworkConfig] = Registry("network")
 
 for _layers, _widening in ((16, 8), (28, 8), (28, 10), (40, 4)):
     SYSTEMS.register(f"wide_resnet_{_layers}_{_widening}", WideResNetConfig(layers=_layers, widening=_widening))
+
+for _layers in (20, 32, 44, 56, 110):
+    SYSTEMS.register(f"resnet_{_layers}", ResNetConfig(layers=_layers))
+SYSTEMS.register("stochastic_110", ResNetConfig(layers=110, survival=0.5))
+# Ten blocks a group, classifiers after the fourth and the eighth.
+SYSTEMS.register("resnet_mc", ResNetConfig(layers=62, exits=(4, 8, 14, 18, 24, 28)))
+
+# From 2e7 to 3e8 multiply-adds in about equal ratios; at the same depth, both kinds cost about the same.
+for _layers in (16, 28, 58, 100):
+    SYSTEMS.register(f"densenet_bc_{_layers}_12", DenseNetConfig(layers=_layers, growth=12))
+for _layers in (16, 28, 58, 100):
+    SYSTEMS.register(f"densenet_star_{_layers}_8", DenseNetConfig(layers=_layers, growth=8, doubling=True))
+# Eight units (16 layers) a block, classifiers after the third and the sixth (layers 6 and 12).
+SYSTEMS.register("densenet_mc", DenseNetConfig(layers=52, growth=9, exits=(3, 6, 11, 14, 19, 22)))
+
+for _columns in (3, 4):
+    _fractal = FractalNetConfig(columns=_columns)
+    SYSTEMS.register(f"fractalnet_{_fractal.depth}", _fractal)

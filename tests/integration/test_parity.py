@@ -21,7 +21,7 @@ from msdnet.networks.chain import Chain
 from msdnet.runtime import OnnxEngine
 from msdnet.systems import WideResNetConfig
 from msdnet.torch_engine import TorchEngine
-from tests.helpers import TINY, settle
+from tests.helpers import SMALL_SYSTEMS, TINY, settle
 
 
 def side_of(config: MSDNetConfig) -> int:
@@ -71,14 +71,17 @@ def test_averaged_exits_are_exported_too(averaging: float, tmp_path: Path) -> No
             assert not state.maps
 
 
-def test_a_network_of_one_stage_is_a_bundle_too(tmp_path: Path) -> None:
-    network = settle(create_network(WideResNetConfig(layers=10, widening=1, classes=5)))
+@pytest.mark.parametrize("system", SMALL_SYSTEMS)
+def test_other_systems_are_bundles_too(system: str, tmp_path: Path) -> None:
+    network = settle(create_network(SMALL_SYSTEMS[system]))
     bundle = exported(network, tmp_path / "bundle", side=32)
     images = np.random.default_rng(0).integers(0, 256, (3, 32, 32, 3), dtype=np.uint8)
     engine = OnnxEngine(bundle, threads=1)
-    (expected,) = expected_logits(network, engine, images)
-    logits, _ = engine.logits(engine.begin(images))
-    np.testing.assert_allclose(logits, expected, atol=1e-4 * np.abs(expected).max())
+    state = engine.begin(images)
+    for expected in expected_logits(network, engine, images):
+        logits, state = engine.logits(state)
+        np.testing.assert_allclose(logits, expected, atol=1e-4 * np.abs(expected).max())
+    assert not state.maps
 
 
 class _Sums(Chain):

@@ -1,38 +1,265 @@
-"""The other systems are what their papers say they are."""
+"""The other systems are what their papers say they are, and what docs/reproduction.md says."""
+
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from msdnet import NetworkConfig, create_network
-from msdnet.systems import SYSTEMS, WideResNetConfig
-from tests.helpers import run_stages, settle
+from msdnet.cost import on_meta
+from msdnet.networks import FractalNet, StagedNetwork
+from msdnet.networks.fractalnet import DropPath
+from msdnet.systems import SYSTEMS, DenseNetConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
+from tests.helpers import SMALL_SYSTEMS, close, run_stages, settle
+
+TABLE = re.findall(
+    r"^\| `(\w+)` \| ([\d.]+) \| ([\d. ]+) \|$",
+    (Path(__file__).parents[2] / "docs/reproduction.md").read_text(),
+    re.MULTILINE,
+)
+
+
+def on_meta_device(network: str | NetworkConfig, **overrides: Any) -> StagedNetwork:
+    with torch.device("meta"):
+        return create_network(network, **overrides)
+
+
+def parameter_count(network: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
 
 
 @pytest.mark.parametrize(
-    ("name", "classes", "millions"),
-    # From the tables of Zagoruyko and Komodakis (2016).
-    [("wide_resnet_40_4", 10, 8.9), ("wide_resnet_16_8", 10, 11.0), ("wide_resnet_28_10", 10, 36.5)],
+    ("name", "millions", "digits"),
+    [
+        # From the tables of Zagoruyko and Komodakis (2016).
+        ("wide_resnet_40_4", 8.9, 1),
+        ("wide_resnet_16_8", 11.0, 1),
+        ("wide_resnet_28_10", 36.5, 1),
+        # He et al. (2016), table 6.
+        ("resnet_20", 0.27, 2),
+        ("resnet_32", 0.46, 2),
+        ("resnet_44", 0.66, 2),
+        ("resnet_56", 0.85, 2),
+        ("resnet_110", 1.7, 1),
+        # Huang et al. (2017), table 2.
+        ("densenet_bc_100_12", 0.8, 1),
+    ],
 )
-def test_wide_resnets_have_the_published_size(name: str, classes: int, millions: float) -> None:
-    with torch.device("meta"):
-        network = create_network(name, classes=classes)
-    assert round(sum(p.numel() for p in network.parameters()) / 1e6, 1) == millions
+def test_systems_have_the_published_size(name: str, millions: float, digits: int) -> None:
+    """With the ten classes of CIFAR-10."""
+    assert round(parameter_count(on_meta_device(name, classes=10)) / 1e6, digits) == millions
 
 
-def test_a_wide_resnet_has_the_published_cost() -> None:
-    """WRN-28-10: 5.2 billion multiply-adds."""
-    with torch.device("meta"):
-        (cost,) = create_network("wide_resnet_28_10", classes=10).costs(32)
-    assert round(cost / 1e9, 1) == 5.2
+@pytest.mark.parametrize(("name", "published"), [("wide_resnet_28_10", "5.2e+09"), ("resnet_110", "2.53e+08")])
+def test_systems_have_the_published_cost(name: str, published: str) -> None:
+    digits = len(published.split("e")[0]) - 2
+    assert f"{on_meta_device(name, classes=10).costs(32)[-1]:.{digits}e}" == published
 
 
-def test_systems_run_in_stages() -> None:
-    network = settle(create_network(WideResNetConfig(layers=10, widening=1, classes=7)))
-    images = torch.randn(4, 3, 32, 32)
+@pytest.mark.parametrize(("name", "parameters", "costs"), TABLE)
+def test_the_documented_table_is_right(name: str, parameters: str, costs: str) -> None:
+    network = on_meta_device(name)
+    assert f"{parameter_count(network) / 1e6:.2f}" == parameters
+    assert " ".join(f"{cost / 1e6:.1f}" for cost in network.costs(32)) == costs
+
+
+def test_the_documented_table_is_complete() -> None:
+    assert [name for name, _, _ in TABLE] == list(SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("name", "depth"),
+    [
+        ("resnet_20", 20),
+        ("resnet_110", 110),
+        ("resnet_mc", 62),
+        ("densenet_bc_28_12", 28),
+        ("densenet_bc_100_12", 100),
+        ("densenet_star_58_8", 58),
+        ("densenet_mc", 52),
+    ],
+)
+def test_depth_is_the_number_of_layers(name: str, depth: int) -> None:
+    """All convolutions that are not of a head are on the longest way; the last linear layer is counted too."""
+    network = on_meta_device(name)
+    of_heads = set(network.heads.modules())
+    convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d) and m not in of_heads]
+    assert len(convolutions) + 1 == network.config.depth == depth
+
+
+@pytest.mark.parametrize(("name", "layers"), [("fractalnet_20", (5, 10, 20)), ("fractalnet_40", (5, 10, 20, 40))])
+def test_a_fractalnet_has_a_column_for_each_exit_but_the_last(name: str, layers: tuple[int, ...]) -> None:
+    network = on_meta_device(name)
+    names = [path for path, module in network.named_modules() if isinstance(module, nn.Conv2d)]
+    for column, depth in enumerate(layers):
+        assert sum(f".columns.{column}." in path for path in names) == depth
+    assert network.config.exit_layers == (*layers, network.config.depth)
+    assert network.config.depth == layers[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "exits", "layers"),
+    [("resnet_mc", 7, (9, 17, 29, 37, 49, 57, 62)), ("densenet_mc", 7, (7, 13, 24, 30, 41, 47, 52))],
+)
+def test_classifiers_are_where_the_paper_has_them(name: str, exits: int, layers: tuple[int, ...]) -> None:
+    """After blocks 4 and 8 of each ten; after layers 6 and 12 of each sixteen, the stem and transitions counted too."""
+    network = on_meta_device(name)
+    assert network.exit_count == exits
+    assert network.config.exit_layers == layers
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "cost"),
+    [
+        ("resnet_mc", {}, "1.81e+08"),
+        ("resnet_mc", {"exits": ()}, "1.40e+08"),
+        ("densenet_mc", {"growth": 8}, "1.17e+08"),
+        ("densenet_mc", {}, "1.35e+08"),
+        ("densenet_mc", {"growth": 10}, "1.55e+08"),
+        ("densenet_mc", {"exits": ()}, "5.96e+07"),
+        ("densenet_mc", {"growth": 13, "exits": ()}, "1.24e+08"),
+    ],
+)
+def test_the_cost_of_classifiers_on_the_way_is_as_documented(name: str, fields: dict[str, Any], cost: str) -> None:
+    assert f"{on_meta_device(name, **fields).costs(32)[-1]:.2e}" == cost
+
+
+def test_growth_doubles_after_each_transition() -> None:
+    assert DenseNetConfig(layers=16, growth=4, doubling=True).growths == (4, 4, 8, 8, 16, 16)
+    assert DenseNetConfig(layers=16, growth=4).growths == (4,) * 6
+
+
+@pytest.mark.parametrize("system", SMALL_SYSTEMS)
+def test_staged_equals_whole_and_keeping_rows_changes_nothing(system: str) -> None:
+    network = settle(create_network(SMALL_SYSTEMS[system]))
+    images, rows = torch.randn(4, 3, 32, 32), torch.arange(4)
     with torch.inference_mode():
         whole = network(images)
-    for one, other in zip(run_stages(network, images), whole, strict=True):
-        torch.testing.assert_close(one, other)
+        assert len(whole) == network.exit_count == len(network.config.exit_layers)
+        assert all(map(close, run_stages(network, images), whole))
+        state = network.begin(images)
+        for reference in whole:
+            left = torch.randperm(len(rows))[: max(len(rows) - 1, 1)]
+            rows, state = rows[left], network.keep(state, left)
+            logits, state = network.advance(state)
+            assert close(logits, reference[rows], scale=reference)
+    assert not state.maps
+
+
+@pytest.mark.parametrize("system", SMALL_SYSTEMS)
+def test_the_smallest_images_are_taken(system: str) -> None:
+    network = create_network(SMALL_SYSTEMS[system]).eval()
+    side = network.config.smallest_side
+    assert all(logits.shape == (2, 5) for logits in network(torch.randn(2, 3, side, side)))
+
+
+@pytest.mark.parametrize("system", SMALL_SYSTEMS)
+def test_every_parameter_gets_a_gradient(system: str) -> None:
+    network = create_network(SMALL_SYSTEMS[system])
+    sum(logits.square().sum() for logits in network(torch.randn(2, 3, 32, 32))).backward()
+    assert [name for name, parameter in network.named_parameters() if parameter.grad is None] == []
+
+
+@pytest.mark.parametrize("system", SMALL_SYSTEMS)
+def test_nothing_in_training_waits_for_a_value(system: str) -> None:
+    """Tensors on the meta device have none: what could not be captured in a graph would fail here."""
+    network = on_meta(create_network(SMALL_SYSTEMS[system])).train()
+    assert len(network(torch.empty(2, 3, 32, 32, device="meta"))) == network.exit_count
+
+
+def test_blocks_survive_less_often_the_deeper_they_are() -> None:
+    survivals = ResNetConfig(layers=110, survival=0.5).survivals
+    steps = [earlier - later for earlier, later in zip((1.0, *survivals), survivals, strict=False)]
+    assert len(survivals) == 54
+    assert survivals[-1] == 0.5
+    assert steps == pytest.approx([0.5 / 54] * 54)
+    assert set(ResNetConfig(layers=110).survivals) == {1.0}
+
+
+def last_block(network: StagedNetwork) -> Any:
+    return network.stages[-1][-1]  # type: ignore[index]
+
+
+@torch.no_grad()
+def test_a_block_is_skipped_as_often_as_it_should_be() -> None:
+    """For the whole batch, and in training only."""
+    block = last_block(create_network(SMALL_SYSTEMS["stochastic"])).train()
+    maps = torch.rand(2, 64, 4, 4)
+    with_branch, without = torch.relu(maps + block.branch(maps)), torch.relu(maps)
+    torch.manual_seed(0)
+    draws = [block(maps) for _ in range(400)]
+    survived = [bool(torch.equal(draw, with_branch)) for draw in draws]
+    assert all(torch.equal(draw, without) for draw, alive in zip(draws, survived, strict=True) if not alive)
+    assert sum(survived) / 400 == pytest.approx(block.survival, abs=4 * (0.25 / 400) ** 0.5)
+
+
+@torch.no_grad()
+def test_outside_training_a_block_counts_as_often_as_it_survived() -> None:
+    block = last_block(settle(create_network(SMALL_SYSTEMS["stochastic"])))
+    maps = torch.rand(2, 64, 4, 4)
+    assert block.survival == 0.5
+    torch.testing.assert_close(block(maps), torch.relu(maps + 0.5 * block.branch(maps)))
+
+
+@torch.no_grad()
+def test_a_shortcut_takes_every_second_pixel_and_leaves_new_channels_zero() -> None:
+    network = create_network(ResNetConfig(layers=8))
+    (shortcut,) = (module for path, module in network.named_modules() if path.endswith("0.2.shortcut"))
+    maps = torch.randn(2, 16, 7, 8)
+    made = shortcut(maps)
+    assert torch.equal(made[:, :16], maps[:, :, ::2, ::2])
+    assert made.shape == (2, 32, 4, 4)
+    assert not made[:, 16:].any()
+
+
+@torch.no_grad()
+def test_a_network_that_follows_one_column_is_that_column() -> None:
+    network = settle(create_network(SMALL_SYSTEMS["fractalnet"]))
+    assert isinstance(network, FractalNet)
+    images = torch.randn(2, 3, 32, 32)
+    join = DropPath(FractalNetConfig(columns=3, one_column_share=1), images.device)
+    for column, logits in enumerate(run_stages(network, images)):
+        if column < 3:
+            join.column = torch.arange(3) == column
+            assert close(network.heads[column](network._join_columns(images, join)), logits)
+
+
+@torch.no_grad()
+def test_without_drop_path_columns_are_averaged() -> None:
+    network = settle(create_network(SMALL_SYSTEMS["fractalnet"], path_drop=0, one_column_share=0))
+    assert isinstance(network, FractalNet)
+    images = torch.randn(2, 3, 32, 32)
+    *_, whole = run_stages(network, images)
+    join = DropPath(network.config, images.device)
+    assert close(network.heads[-1](network._join_columns(images, join)), whole)
+
+
+def drawn(count: int, **fields: float) -> Tensor:
+    """The weights (400, count) of a join's maps."""
+    torch.manual_seed(0)
+    config = FractalNetConfig(columns=3, **fields)  # type: ignore[arg-type]
+    return torch.stack([DropPath(config, torch.device("cpu")).weights(count) for _ in range(400)])
+
+
+def test_a_join_keeps_at_least_one_column() -> None:
+    weights = drawn(3, path_drop=1, one_column_share=0)
+    assert torch.equal(weights.sort(dim=1).values, torch.tensor([[0.0, 0.0, 1.0]]).expand(400, 3))
+    assert weights.mean(dim=0).tolist() == pytest.approx([1 / 3] * 3, abs=0.1)
+
+
+def test_a_join_drops_columns_as_often_as_it_should() -> None:
+    weights = drawn(3, path_drop=0.15, one_column_share=0)
+    assert weights.sum(dim=1).tolist() == pytest.approx([1] * 400)
+    assert float((weights == 0).float().mean()) == pytest.approx(0.15, abs=0.05)
+
+
+def test_every_column_is_followed_equally_often() -> None:
+    assert drawn(3, one_column_share=1).mean(dim=0).tolist() == pytest.approx([1 / 3] * 3, abs=0.1)
+    # A join of two has no part in the shallowest column, and then takes both.
+    assert {tuple(weights.tolist()) for weights in drawn(2, one_column_share=1)} == {(0, 1), (0.5, 0.5), (1, 0)}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -41,14 +268,44 @@ def test_configs_survive_json(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
-    [({"layers": 20}, r"6 n \+ 4"), ({"layers": 4}, r"6 n \+ 4"), ({"widening": 0}, "widening must be at least 1")],
+    ("config", "fields", "message"),
+    [
+        (WideResNetConfig, {"layers": 20}, r"6 n \+ 4"),
+        (WideResNetConfig, {"layers": 4}, r"6 n \+ 4"),
+        (WideResNetConfig, {"widening": 0}, "widening must be at least 1"),
+        (ResNetConfig, {"layers": 21}, r"layers must be 6 n \+ 2 \(8, 14, 20, 26, ...\), got 21"),
+        (ResNetConfig, {"layers": 2}, r"6 n \+ 2"),
+        (ResNetConfig, {"survival": 0}, "survival must be above 0 and at most 1, got 0"),
+        (ResNetConfig, {"survival": 1.5}, "survival must be above 0 and at most 1, got 1.5"),
+        (ResNetConfig, {"layers": 20, "exits": (2, 2)}, r"exits must increase from one to the next, got \(2, 2\)"),
+        (ResNetConfig, {"layers": 20, "exits": (9,)}, r"before the last block, 9, which always has one; got \(9,\)"),
+        (ResNetConfig, {"exits": (0,)}, "each of exits must be at least 1, got 0"),
+        (ResNetConfig, {"head_width": 0}, "head_width must be at least 1, got 0"),
+        (DenseNetConfig, {"layers": 101}, r"layers must be 6 n \+ 4 \(10, 16, 22, 28, ...\), got 101"),
+        (DenseNetConfig, {"growth": 0}, "growth must be at least 1, got 0"),
+        (DenseNetConfig, {"layers": 16, "exits": (6,)}, "before the last unit, 6, which always has one"),
+        (FractalNetConfig, {"columns": 0}, "columns must be at least 1, got 0"),
+        (FractalNetConfig, {"widths": ()}, "widths must have an entry for each block, got none"),
+        (FractalNetConfig, {"widths": (4, 4)}, "dropouts must have one entry for each of 2 blocks"),
+        (
+            FractalNetConfig,
+            {"widths": (4,), "dropouts": (1,)},
+            "each of dropouts must be at least 0 and below 1, got 1",
+        ),
+        (FractalNetConfig, {"path_drop": 2}, "path_drop must be at least 0 and at most 1, got 2"),
+    ],
 )
-def test_refuses(fields: dict[str, int], message: str) -> None:
+def test_refuses(config: type[NetworkConfig], fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        WideResNetConfig(**fields)
+        config(**fields)
+
+
+def test_refuses_what_is_not_a_flag() -> None:
+    with pytest.raises(TypeError, match="doubling must be true or false, got 1"):
+        DenseNetConfig(doubling=1)  # type: ignore[arg-type]
 
 
 def test_refuses_an_unknown_kind() -> None:
-    with pytest.raises(ValueError, match="kind must be one of msdnet, wide_resnet; got 'resnext'"):
+    known = "msdnet, wide_resnet, resnet, densenet, fractalnet"
+    with pytest.raises(ValueError, match=f"kind must be one of {known}; got 'resnext'"):
         NetworkConfig.from_dict({"kind": "resnext"})

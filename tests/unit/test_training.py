@@ -18,7 +18,7 @@ from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
 from msdnet.training.recipe import Augmentation, Distillation, Loss, Optimiser, Schedule
 from msdnet.training.step import Step
-from tests.helpers import TINY, ColouredSquares
+from tests.helpers import SMALL_SYSTEMS, TINY, ColouredSquares
 
 QUICK = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
 # Every option at once, so that resuming is tried with all the state there can be.
@@ -120,6 +120,19 @@ def test_a_resumed_run_equals_an_uninterrupted_one(recipe: Recipe, stops: tuple[
     assert whole.keys() == parts.keys()
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     assert metrics(tmp_path / "whole") == metrics(tmp_path / "parts")
+
+
+@pytest.mark.parametrize("system", ["resnet_mc", "stochastic", "densenet_mc", "fractalnet"])
+def test_other_systems_learn_and_are_resumed_as_exactly(system: str, tmp_path: Path) -> None:
+    """Those that draw what takes part in a step go on with the draws where they were stopped."""
+    recipe = dataclasses.replace(QUICK, epochs=6, average_decay=0.8)
+    summary = run(tmp_path / "whole", recipe, network=SMALL_SYSTEMS[system])
+    assert min(summary.held_out_accuracy) > 0.6  # chance is a third
+    with pytest.raises(Interrupted):
+        run(tmp_path / "parts", recipe, network=SMALL_SYSTEMS[system], display=StopAt(8))
+    go_on(tmp_path / "parts")
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
 def test_a_run_without_a_checkpoint_is_resumed_from_its_start(tmp_path: Path) -> None:

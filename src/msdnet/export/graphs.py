@@ -248,11 +248,21 @@ class _Writer:
             named = [f"{path}.{name}" for name in weights if getattr(module, name) is not None]
             self.weights += named
             inputs += named
+            if isinstance(module, nn.ConstantPad3d):
+                inputs += self._padding(node, module)
         elif node.op == "call_function" and node.target in _FUNCTIONS:
             operation, attributes = _FUNCTIONS[node.target](node)
         else:
             raise NotImplementedError(f"{node.format_node()}: no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
+
+    def _padding(self, node: fx.Node, module: nn.ConstantPad3d) -> list[str]:
+        """What ONNX takes beside the map: zeros before each dimension, then after each; and what to pad with."""
+        pads = [0, *module.padding[-2::-2], 0, *module.padding[::-2]]  # torch has pairs, the last dimension first
+        names = [f"{node.name}_pads", f"{node.name}_value"]
+        self.nodes.append(helper.make_node("Constant", [], names[:1], name=names[0], value_ints=pads))
+        self.nodes.append(helper.make_node("Constant", [], names[1:], name=names[1], value_float=float(module.value)))
+        return names
 
     def _inputs(self, node: fx.Node) -> list[str]:
         """What a node takes, in order: maps, or numbers, which become constants."""
@@ -333,6 +343,7 @@ _MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
     nn.MaxPool2d: _max_pool,
     nn.AvgPool2d: _average_pool,
     nn.AdaptiveAvgPool2d: _global_pool,
+    nn.ConstantPad3d: lambda _: ("Pad", (), {}),
     nn.Flatten: _flatten,
     nn.Linear: _linear,
     nn.Identity: lambda _: ("Identity", (), {}),

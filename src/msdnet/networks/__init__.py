@@ -3,15 +3,24 @@
 from typing import Any, overload
 
 from msdnet.config import MSDNetConfig, NetworkConfig
+from msdnet.networks.densenet import DenseNet
+from msdnet.networks.fractalnet import FractalNet
 from msdnet.networks.msdnet import MSDNet
+from msdnet.networks.resnet import ResNet
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.networks.wide_resnet import WideResNet
 from msdnet.presets import network_config
-from msdnet.systems import WideResNetConfig
+from msdnet.systems import DenseNetConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 
-__all__ = ["MSDNet", "StagedNetwork", "State", "WideResNet", "create_network"]
+__all__ = ["DenseNet", "FractalNet", "MSDNet", "ResNet", "StagedNetwork", "State", "WideResNet", "create_network"]
 
-_KINDS: dict[type[NetworkConfig], Any] = {MSDNetConfig: MSDNet, WideResNetConfig: WideResNet}
+_KINDS: dict[type[NetworkConfig], Any] = {
+    MSDNetConfig: MSDNet,
+    WideResNetConfig: WideResNet,
+    ResNetConfig: ResNet,
+    DenseNetConfig: DenseNet,
+    FractalNetConfig: FractalNet,
+}
 
 
 @overload

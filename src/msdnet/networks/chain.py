@@ -1,13 +1,13 @@
 """Networks in which one map goes from block to block, with a classifier after some of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor, nn
 
 from msdnet.config import NetworkConfig
 from msdnet.networks.staged import StagedNetwork, State
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "cut"]
 
 _MAP = "map"
 
@@ -31,3 +31,8 @@ class Chain(StagedNetwork):
         logits = self.heads[state.exits_done](made)
         done = state.exits_done + 1
         return logits, State(done, {} if done == self.exit_count else {_MAP: made}, state.lazy)
+
+
+def cut(blocks: Sequence[nn.Module], after: Sequence[int]) -> list[nn.Sequential]:
+    """The blocks in stages: each ends after one of the given blocks, counted from 1, and the last after the last."""
+    return [nn.Sequential(*blocks[start:end]) for start, end in zip([0, *after], [*after, len(blocks)], strict=True)]

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-__all__ = ["Conv2d", "ConvNormReLU", "Linear"]
+__all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Linear", "PoolHead"]
 
 
 class Conv2d(nn.Conv2d):
@@ -32,3 +32,23 @@ class ConvNormReLU(nn.Sequential):
             nn.BatchNorm2d(outputs),
             nn.ReLU(inplace=True),
         )
+
+
+class ConvHead(nn.Sequential):
+    """A classifier: two strided convolutions, average pooling over what is left (2x2 in the paper), linear."""
+
+    def __init__(self, inputs: int, width: int, classes: int) -> None:
+        super().__init__(
+            ConvNormReLU(inputs, width, kernel=3, stride=2),
+            ConvNormReLU(width, width, kernel=3, stride=2),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            Linear(width, classes),
+        )
+
+
+class PoolHead(nn.Sequential):
+    """A classifier: average pooling over the whole map, linear."""
+
+    def __init__(self, inputs: int, classes: int) -> None:
+        super().__init__(nn.AdaptiveAvgPool2d(1), nn.Flatten(), Linear(inputs, classes))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.config import MSDNetConfig
-from msdnet.networks.layers import ConvNormReLU, Linear
+from msdnet.networks.layers import ConvHead, ConvNormReLU
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.plan import IMAGE, Cell, Grid, Wiring
 
@@ -27,19 +27,6 @@ class _Unit(nn.Sequential):
         super().__init__(
             ConvNormReLU(inputs, bottleneck, kernel=1),
             ConvNormReLU(bottleneck, outputs, kernel=3, stride=stride),
-        )
-
-
-class _Head(nn.Sequential):
-    """A classifier: two strided convolutions, average pooling over what is left (2x2 in the paper), linear."""
-
-    def __init__(self, inputs: int, width: int, classes: int) -> None:
-        super().__init__(
-            ConvNormReLU(inputs, width, kernel=3, stride=2),
-            ConvNormReLU(width, width, kernel=3, stride=2),
-            nn.AdaptiveAvgPool2d(1),
-            nn.Flatten(),
-            Linear(width, classes),
         )
 
 
@@ -145,6 +132,6 @@ def _build_cell(grid: Grid, cell: Cell) -> nn.Module:
     return _Cell(wiring, unit(wiring.regular, stride=1), strided)
 
 
-def _build_head(grid: Grid, cell: Cell) -> _Head:
+def _build_head(grid: Grid, cell: Cell) -> ConvHead:
     channels, width = grid.cells[cell].channels, grid.config.head_width
-    return _Head(channels, channels if width == "input" else width, grid.config.classes)
+    return ConvHead(channels, channels if width == "input" else width, grid.config.classes)

@@ -1,0 +1,72 @@
+"""Residual networks for small images (He et al., 2016), where asked with classifiers on the way or stochastic depth."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from msdnet.networks.chain import Chain, cut
+from msdnet.networks.layers import Conv2d, ConvHead, ConvNormReLU, PoolHead
+from msdnet.systems import ResNetConfig
+
+__all__ = ["ResNet"]
+
+_WIDTHS = (16, 32, 64)  # channels at 32, 16 and 8 pixels, where images have 32
+
+
+class ResNet(Chain):
+    """A residual network, built from its config; the block that makes a map coarser is the first of its group."""
+
+    def __init__(self, config: ResNetConfig) -> None:
+        blocks = list(_blocks(config))
+        stages = cut(blocks, config.exits)
+        stages[0].insert(0, ConvNormReLU(config.input_channels, _WIDTHS[0], kernel=3))
+        heads: list[nn.Module] = [
+            ConvHead(blocks[number - 1].outputs, config.head_width, config.classes) for number in config.exits
+        ]
+        super().__init__(config, stages, [*heads, PoolHead(_WIDTHS[-1], config.classes)])
+
+
+def _blocks(config: ResNetConfig) -> Iterator["_Block"]:
+    inputs = _WIDTHS[0]
+    for number, survival in enumerate(config.survivals):
+        width = _WIDTHS[number // config.blocks]
+        yield _Block(inputs, width, survival)
+        inputs = width
+
+
+class _Block(nn.Module):
+    """Two 3x3 convolutions, BN after each, beside a shortcut; ReLU after their sum.
+
+    Where channels double, height and width are halved; the shortcut takes every second pixel and leaves the new
+    channels zero, so that it has no parameters.
+    """
+
+    def __init__(self, inputs: int, outputs: int, survival: float) -> None:
+        super().__init__()
+        self.outputs, self.survival = outputs, survival
+        stride = 1 if inputs == outputs else 2
+        self.branch = nn.Sequential(
+            ConvNormReLU(inputs, outputs, kernel=3, stride=stride),
+            Conv2d(outputs, outputs, kernel=3),
+            nn.BatchNorm2d(outputs),
+        )
+        self.shortcut = (
+            nn.Identity()
+            if inputs == outputs
+            else nn.Sequential(
+                nn.AvgPool2d(kernel_size=1, stride=2),
+                nn.ConstantPad3d((0, 0, 0, 0, 0, outputs - inputs), 0),  # (before, after) of width, height, channels
+            )
+        )
+
+    def forward(self, maps: Tensor) -> Tensor:
+        made = self.branch(maps)
+        if self.survival < 1:
+            made = made * (_survives(made, self.survival) if self.training else self.survival)
+        return torch.relu(self.shortcut(maps) + made)
+
+
+def _survives(like: Tensor, chance: float) -> Tensor:
+    """1 or 0 for the whole batch, drawn where the batch is: a captured graph draws anew each time that it is run."""
+    return (torch.rand((), device=like.device) < chance).to(like.dtype)
