@@ -7,7 +7,6 @@ for thresholds; which ones depends on their names alone. Needs the extra `train`
 """
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import msdnet
@@ -28,7 +27,7 @@ def main() -> None:
     options = parser.parse_args()
 
     network = MSDNetConfig(exits=(3, 6, 9))  # three exits; see MSDNetConfig for what else can be chosen
-    recipe = replace(load_recipe("fast").lasting(options.epochs), batch_size=options.batch_size)
+    recipe = load_recipe("fast").lasting(options.epochs).in_batches(options.batch_size)
     data = DataConfig(dataset="folder", root=str(options.images), crop_size=options.side)
     train(recipe, data=data, network=network, out=options.out / "run")
     export_run(options.out / "run", options.out / "bundle", half=True, test=True)

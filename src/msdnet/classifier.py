@@ -6,7 +6,6 @@ process, on another machine: a pickled classifier carries its bundle.
 
 import signal
 from collections.abc import Mapping
-from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -193,8 +192,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             recipe = recipe.lasting(self.epochs)
         small = min(images, max(SMALL_BATCH, images // 10))
         rows = min(recipe.batch_size, small) if self.batch_size is None else self.batch_size
-        rate = recipe.optimiser.learning_rate * rows / recipe.batch_size
-        return replace(recipe, batch_size=rows, optimiser=replace(recipe.optimiser, learning_rate=rate))
+        return recipe.in_batches(rows)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):

@@ -111,7 +111,7 @@ def test_refuses_budgets(tiny: Bundle, pictures: Path, options: tuple[str, ...],
 def test_refuses_an_unknown_model_and_no_pictures(tiny: Bundle, tmp_path: Path) -> None:
     assert b"no model of the package is called 'cifar'" in run("classify", "x.jpg", "--model", "cifar").stderr
     empty = run("classify", str(tmp_path), "--model", str(tiny.folder))
-    assert (empty.returncode, empty.stderr) == (1, b"msdnet: no pictures found\n")
+    assert (empty.returncode, empty.stderr) == (1, f"msdnet: no pictures found: {tmp_path}\n".encode())
 
 
 def test_several_models_are_compared(tiny: Bundle, tmp_path: Path) -> None:

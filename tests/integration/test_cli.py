@@ -68,7 +68,7 @@ def test_show_draws_in_the_terminal_and_to_a_file(tmp_path: Path) -> None:
 def test_errors_are_one_line_on_stderr(tmp_path: Path) -> None:
     unknown = run("show", "cifar_anytme")
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert unknown.stderr == "msdnet: unknown preset 'cifar_anytme'; did you mean 'cifar_anytime'?\n"
+    assert unknown.stderr == "msdnet: unknown network 'cifar_anytme'; did you mean 'cifar_anytime'?\n"
     nowhere = run("show", "cifar_anytime", "--svg", str(tmp_path / "no" / "grid.svg"))
     assert nowhere.returncode == 1
     assert nowhere.stderr.count("\n") == 1
@@ -99,7 +99,9 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
     again = run("export", str(tmp_path / "run"), "--out", bundle)
     assert again.returncode == 1
     assert "is there already" in again.stderr
-    assert run("export", str(tmp_path), "--out", str(tmp_path / "x")).stderr.startswith(f"msdnet: {tmp_path}: no run")
+    assert run("export", str(tmp_path), "--out", str(tmp_path / "x")).stderr.startswith(
+        f"msdnet: {tmp_path}: no training run"
+    )
     (tmp_path / "photos").rename(tmp_path / "moved")
     lost = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "second"))
     assert lost.returncode == 1

@@ -79,7 +79,7 @@ def documented_commands() -> list[str]:
 @pytest.mark.parametrize("command", documented_commands())
 def test_documented_commands_are_understood(command: str) -> None:
     """Those that take hours are not run, but their words must be ones that the command line knows."""
-    _, name, *arguments = shlex.split(command)
+    _, name, *arguments = shlex.split(command, comments=True)
     group: Any = typer.main.get_command(app)
     context = group.commands[name].make_context(name, arguments)
     assert context.params or not arguments, "its words were taken as options and arguments"

@@ -98,6 +98,16 @@ def test_numbers_from_0_to_1_are_pixels_too() -> None:
     np.testing.assert_allclose(together, images[:2] / 255.0, rtol=1e-6)
 
 
+def test_of_many_the_bad_image_is_named() -> None:
+    images = np.zeros((40, 8, 8, 3))
+    images[29, 3, 3, 1] = np.nan
+    with pytest.raises(ValueError, match="image 29: pixels must be finite"):
+        gathered(images)
+    images[29, 3, 3, 1] = 2
+    with pytest.raises(ValueError, match="image 29: floating-point pixels must be from 0 to 1"):
+        gathered(images)
+
+
 @pytest.mark.parametrize(
     ("image", "message"),
     [

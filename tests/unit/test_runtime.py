@@ -16,6 +16,7 @@ import msdnet
 from msdnet.bundle import Bundle, ImageSpec
 from msdnet.policy import FixedThresholds, HardBudget, Policy
 from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
+from msdnet.runtime.anytime import steps
 from msdnet.runtime.engine import Launched
 from tests.helpers import tiny_bundle
 
@@ -660,6 +661,13 @@ def test_the_next_stage_starts_only_if_it_fits(tiny: Bundle) -> None:
     start = time.perf_counter()
     slow.answer(np.zeros((1, 1, 1), np.uint8), deadline_ms=30)
     assert time.perf_counter() - start < 0.035
+
+
+def test_a_machine_that_was_busy_when_it_was_profiled_is_not_thought_slow_for_ever() -> None:
+    quick = Counting(exits=3)
+    image, busy = np.zeros((1, 1, 1), np.uint8), (1.0, 1.0, 1.0)  # a second for each stage, in the profile
+    found = steps(quick, image, ("a", "b"), "largest", time.perf_counter() + 0.5, busy)
+    assert [step.exit for step in found] == [1, 2, 3]
 
 
 def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None:

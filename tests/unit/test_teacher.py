@@ -1,5 +1,6 @@
 """Learning from another network: it must be there, be trained on the same images, and stay the same."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_a_taught_run_is_resumed_with_its_teacher(teacher: Path, tmp_path: Path)
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
+def test_a_finished_student_is_tested_without_its_teacher(tmp_path: Path) -> None:
+    teacher = tmp_path / "teacher"
+    learn(teacher, QUICK)
+    learn(tmp_path / "taught", teacher=teacher)
+    shutil.rmtree(teacher)
+    summary = resume(tmp_path / "taught", data=ColouredSquares(), test=True, device="cpu", display=Display())
+    assert summary.test_accuracy is not None
+
+
 def test_refuses_another_teacher_half_way(teacher: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     learn(other, QUICK)
@@ -76,6 +86,6 @@ def test_refuses_a_teacher_that_is_missing_or_of_no_use(teacher: Path, tmp_path:
         learn(tmp_path / "out")
     with pytest.raises(ValueError, match="learns from no other network"):
         learn(tmp_path / "out", QUICK, teacher=teacher)
-    with pytest.raises(FileNotFoundError, match="no run here"):
+    with pytest.raises(FileNotFoundError, match="no training run here"):
         learn(tmp_path / "out", teacher=tmp_path / "nowhere")
     assert not (tmp_path / "out").exists()

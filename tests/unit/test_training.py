@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import multiprocessing
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,27 @@ def test_a_folder_is_for_one_training_at_a_time(tmp_path: Path) -> None:
     assert seen == [1]
 
 
+def test_a_killed_run_is_not_locked_by_the_readers_it_leaves_behind(tmp_path: Path) -> None:
+    """Workers are forked, and outlive a run that is killed by some seconds."""
+
+    class Forking(Display):
+        def step(self, epoch: int, step: int) -> None:
+            if (epoch, step) == (0, 1):
+                child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(20,))
+                child.start()
+                children.append(child)
+                raise RuntimeError("killed")
+
+    children: list[Any] = []
+    with pytest.raises(RuntimeError, match="killed"):
+        run(tmp_path, display=Forking())
+    try:
+        go_on(tmp_path)
+        assert children[0].is_alive()
+    finally:
+        children[0].kill()
+
+
 def test_divergence_names_step_rate_and_checkpoint(tmp_path: Path) -> None:
     wild = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=1e30))
     with pytest.raises(
@@ -282,7 +305,7 @@ def test_a_folder_is_used_once(tmp_path: Path) -> None:
 
 
 def test_refuses_to_resume_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no run here to go on with"):
+    with pytest.raises(FileNotFoundError, match="no training run here"):
         go_on(tmp_path)
 
 

@@ -68,8 +68,9 @@ def classify(
     for name, why in pictures.unread:
         typer.echo(f"msdnet: {name}: {why}", err=True)
     if not answers:
+        unread = len(pictures.unread)
         raise ValueError(
-            f"no picture could be read of {len(pictures.unread):,}" if pictures.unread else "no pictures found"
+            f"no picture could be read of {unread:,}" if unread else f"no pictures found: {' '.join(paths)}"
         )
     named = [{"image": name, **answer} for name, answer in zip(pictures.names, answers, strict=True)]
     if as_json:
@@ -119,6 +120,5 @@ def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
     counted = "1 image" if len(rows) == 1 else f"{len(rows):,} images"
     typer.echo(
         f"\n{counted} in {took:.2g} s, reading included; {spent / 1e6:,.1f} M multiply-adds an image, "
-        f"{full / spent:.1f} times fewer than the full network's {full / 1e6:,.1f} M; left at exits 1 to "
-        f"{len(model.costs)}: {left}"
+        f"{spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to {len(model.costs)}: {left}"
     )

@@ -50,6 +50,9 @@ def models(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
+    if not rows:
+        typer.echo("no models come with this version; make your own: msdnet train, msdnet export")
+        return
     table = Table("model", "exits", "multiply-adds an image", "test accuracy", "size", box=None)
     for row in rows:
         costs, accuracy = row["costs"], row["accuracy"]
@@ -122,6 +125,7 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
             raise ValueError("the samples are test images: --part goes with other data")
         return samples.cifar10()
     known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
+    dataset = dataset or (known.get("dataset") if data is None else None)
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
     images = open_labelled(data, dataset, part=part, classes=models[0].classes, **split)  # type: ignore[arg-type]
     for model in models:

@@ -17,7 +17,9 @@ Data = Annotated[
     typer.Option(help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones."),
 ]
 Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
-Figures = Annotated[Path | None, typer.Option(help="Also write the charts into this folder, as SVG and PNG.")]
+Figures = Annotated[
+    Path | None, typer.Option(help="A folder for the charts as SVG, and as PNG with the extra `figures`.")
+]
 
 
 def report(
@@ -42,6 +44,8 @@ def report(
         written = write_report(model, out, data=images, run=run, figures=figures)
     for path in written:
         typer.echo(f"wrote {path}")
+    if figures is not None and not any(path.suffix == ".png" for path in written):
+        typer.echo("for PNG as well: pip install 'msdnet[figures]'")
 
 
 def _exported(run: Path, data: str | None, scratch: Path) -> Path:

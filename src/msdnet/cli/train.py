@@ -1,7 +1,6 @@
 """`msdnet train`: start a training, or go on with one."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +34,7 @@ Network = Annotated[
 ]
 Teacher = Annotated[Path | None, typer.Option(help="A finished run to learn from, for recipes that want one.")]
 Epochs = Annotated[int | None, typer.Option(help="Train longer or shorter; the schedule moves along.")]
-BatchSize = Annotated[int | None, typer.Option(help="Other than the recipe's.")]
+BatchSize = Annotated[int | None, typer.Option(help="Other than the recipe's; the learning rate follows.")]
 Seed = Annotated[int, typer.Option(help="Weights, order of images and augmentation follow from it.")]
 Subset = Annotated[int | None, typer.Option(help="Train on so many images only, for a quick try.")]
 HeldOut = Annotated[
@@ -115,7 +114,7 @@ def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":
     from msdnet.training import load_recipe
 
     recipe = load_recipe(name)
-    recipe = recipe if batch_size is None else replace(recipe, batch_size=batch_size)
+    recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
     return recipe if epochs is None else recipe.lasting(epochs)
 
 

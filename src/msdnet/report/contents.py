@@ -102,12 +102,12 @@ def sections(subject: Subject) -> Iterator[Section]:
 def _accuracy(subject: Subject) -> Section:
     whole = subject.model.manifest.whole_costs
     anytime = Series("this model", _millions(whole), _percent(subject.accuracy), 0, "step")
-    budgeted = [_budgeted(subject, method, whole, k, 1e6) for k, method in enumerate(METHODS)]
+    budgeted = [_budgeted(subject, method, whole, 1 + k, 1e6) for k, method in enumerate(METHODS)]
     ours: Mapping[Setting, list[Series]] = {"anytime": [anytime], "budgeted": budgeted}
     charts: list[tuple[str, Chart]] = []
     notes = []
     for setting, curves in ours.items():
-        for k, curve in enumerate(published_for(subject.dataset, setting), len(curves)):
+        for k, curve in enumerate(published_for(subject.dataset, setting), 3):
             curves.append(Series(curve.name, curve.millions, curve.percent, k, dashed=True, marks=False))
             notes.append(f"{curve.name}, {setting}: {curve.source}")
         chart = Lines(_TITLES[setting], "million multiply-adds an image", "% right", curves, log_x=True)

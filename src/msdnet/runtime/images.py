@@ -79,7 +79,9 @@ def _pieces(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
                 yield piece
                 number += len(piece)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"image {number}: {error}") from error
+            at = number + getattr(error, "row", 0)
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"image {at}: {error}") from error
 
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
@@ -112,9 +114,10 @@ def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
 
 def _of_numbers(images: NDArray[np.floating], spec: ImageSpec) -> Pixels:
     if not np.isfinite(images).all():
-        raise ValueError("pixels must be finite, got NaN or infinity")
+        raise _BadPixelError(~np.isfinite(images), "pixels must be finite, got NaN or infinity")
     if images.size and not 0 <= images.min() <= images.max() <= 1:
-        raise ValueError(f"floating-point pixels must be from 0 to 1, got {images.min():g} to {images.max():g}")
+        given = f"{images.min():g} to {images.max():g}"
+        raise _BadPixelError((images < 0) | (images > 1), f"floating-point pixels must be from 0 to 1, got {given}")
     if images.shape[1:] != spec.shape:
         raise ValueError(f"floating-point images must have the network's size {spec.shape}, got {images.shape[1:]}")
     return images.astype(np.float32, copy=False)
@@ -126,6 +129,14 @@ def _of_picture(picture: Image.Image, spec: ImageSpec, *, draft: bool = False) -
     crop = cropped(picture, centre(picture.size, spec.resize, spec.side), spec.side, draft=draft)
     pixels = np.asarray(crop if spec.channels == 3 else crop.convert("L"))
     return pixels.reshape(spec.shape)
+
+
+class _BadPixelError(ValueError):
+    """Of several images, the first that has a bad pixel (N, H, W, C)."""
+
+    def __init__(self, bad: NDArray[np.bool_], message: str) -> None:
+        super().__init__(message)
+        self.row = int(np.flatnonzero(bad.any(axis=(1, 2, 3)))[0])
 
 
 def _is_file(image: object) -> TypeGuard[IO[bytes]]:

@@ -203,6 +203,14 @@ class Recipe:
         )
         return dataclasses.replace(self, epochs=epochs, schedule=schedule)
 
+    def in_batches(self, size: int) -> "Recipe":
+        """The same recipe with batches of another size; the learning rate follows in proportion."""
+        check_whole("batch_size", size)
+        rate = self.optimiser.learning_rate * size / self.batch_size
+        return dataclasses.replace(
+            self, batch_size=size, optimiser=dataclasses.replace(self.optimiser, learning_rate=rate)
+        )
+
 
 def recipe_names() -> list[str]:
     """The recipes that come with the package."""

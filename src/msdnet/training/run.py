@@ -4,10 +4,11 @@ import dataclasses
 import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ from msdnet.presets import network_config
 from msdnet.training.checkpoint import load_tensors, write_atomically
 from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import first_on_machine_first, pick_device, processes, wait_for_all
-from msdnet.training.recipe import Recipe, load_recipe
+from msdnet.training.recipe import Distillation, Recipe, load_recipe
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
@@ -30,6 +31,7 @@ from msdnet.version import VERSION
 __all__ = ["TrainedRun", "load_run", "make_step", "resume", "train"]
 
 RUN = "run.json"
+_LOCKS: set[IO[str]] = set()  # that this process holds
 
 
 def train(
@@ -104,7 +106,8 @@ def resume(
         images = data or _reopen(facts, root, workers, unreadable, torch_device)
         check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
         known = facts.get("teacher", {}).get("folder")
-        # A run that is finished has nothing left to learn: only its test images are still to be looked at.
+        if finished:  # nothing is left to learn: only its test images are still to be looked at
+            recipe = dataclasses.replace(recipe, loss=dataclasses.replace(recipe.loss, distillation=Distillation()))
         teaching = None if finished else _teaching(recipe, teacher or known, facts, torch_device)
         trainer = _trainer(
             recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds, teaching
@@ -293,7 +296,21 @@ def _locked(folder: Path, shard: Shard) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ValueError(f"{folder}: another process is training here") from None
-        yield
+        _LOCKS.add(file)
+        try:
+            yield
+        finally:
+            _LOCKS.discard(file)
+
+
+def _close_locks() -> None:
+    """Processes that read images are copies of this one, and may live on for a while if it is killed."""
+    for file in _LOCKS:
+        file.close()
+    _LOCKS.clear()
+
+
+os.register_at_fork(after_in_child=_close_locks)
 
 
 def _finished(folder: Path) -> Summary | None:
@@ -304,7 +321,7 @@ def _finished(folder: Path) -> Summary | None:
 def _read_run(folder: Path) -> dict[str, Any]:
     path = folder / RUN
     if not path.is_file():
-        raise FileNotFoundError(f"{folder}: no run here to go on with (no {RUN})")
+        raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
     facts = _read_json(path)
     missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
     if missing:
