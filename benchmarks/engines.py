@@ -2,7 +2,8 @@
 
     python -m benchmarks.engines [--preset NAME] [--rounds N] [--record FILE]
 
-In each round every way is timed by the median of many runs; ratios are medians over rounds.
+In each round every way is timed by the median of many runs; ratios are medians over rounds. Since PyTorch's threads
+disturb what runs just after it, it has rounds of its own; the others take turns in many more, whose quartiles are told.
 """
 
 import argparse
@@ -67,19 +68,23 @@ def milliseconds(run: Callable[[], Any], times: int) -> float:
     return 1e3 * statistics.median(taken)
 
 
-def measure(bundle: Bundle, batch: int, rounds: int) -> dict[str, float]:
+def measure(bundle: Bundle, batch: int, rounds: int) -> dict[str, Any]:
     compared = ways(bundle, make_images(batch))
     found: dict[str, list[float]] = {name: [] for name in compared}
-    for _ in range(rounds):
-        for name, run in compared.items():
-            found[name].append(milliseconds(run, RUNS[batch]))
+    for names, times in ((("whole", "stages", "first"), 4 * rounds), (("eager",), rounds)):
+        for _ in range(times):
+            for name in names:
+                found[name].append(milliseconds(compared[name], RUNS[batch]))
+    pairs = zip(found["stages"], found["whole"], strict=True)
+    low, _, high = statistics.quantiles((a / b for a, b in pairs), n=4)
 
     def ratio(one: str, other: str) -> float:
-        return statistics.median(a / b for a, b in zip(found[one], found[other], strict=True))
+        return statistics.median(a / b for a, b in zip(found[one], found[other], strict=False))
 
     return {
         **{f"{name}_ms": statistics.median(values) for name, values in found.items()},
         "stages_over_whole": ratio("stages", "whole"),
+        "stages_over_whole_quartiles": [low, high],
         "first_over_whole": ratio("first", "whole"),
         "eager_over_stages": ratio("eager", "stages"),
     }
@@ -97,7 +102,7 @@ def main() -> None:
     for name, result in results.items():
         print(f"{options.preset}, {name.replace('_', ' ')}, medians of {options.rounds} rounds")
         for key, value in result.items():
-            print(f"  {key:20} {value:9.3f}")
+            print(f"  {key:28}", " ".join(f"{one:8.3f}" for one in (value if isinstance(value, list) else [value])))
     record(options.record, torch.device("cpu"), benchmark="engines", preset=options.preset, **results)
 
 
