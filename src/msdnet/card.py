@@ -6,15 +6,12 @@ Written beside every bundle, from what its manifest and its held-out images say.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.bundle import Manifest
-from msdnet.policy import PolicyFamily
+from msdnet.policy import PolicyFamily, usual_budgets
 
 __all__ = ["write_card"]
-
-_BUDGETS = 8
 
 
 def write_card(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) -> str:
@@ -85,9 +82,8 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     yield ""
     yield "| budget, million multiply-adds an image | % right |"
     yield "|---|---|"
-    for budget in np.geomspace(1.1 * manifest.costs[0], manifest.costs[-1], _BUDGETS):
-        rounded = float(f"{budget:.2g}")
-        yield f"| {rounded / 1e6:g} | {100 * family.policy(rounded).accuracy_:.1f} |"
+    for budget in usual_budgets(manifest.costs):
+        yield f"| {budget / 1e6:g} | {100 * family.policy(budget).accuracy_:.1f} |"
 
 
 def _limits(manifest: Manifest) -> Iterator[str]:

@@ -88,12 +88,6 @@ class Evaluation:
             raise ValueError(f"{self.model.manifest.name}: a budget must be at least {least:,}, the first exit's cost")
         return [self.at(budget, method=method, whole=whole) for method in methods for budget in kept]
 
-    def usual_budgets(self, *, whole: bool = False, count: int = 10) -> list[float]:
-        """From just above the first exit to the last, evenly spaced by their ratio."""
-        costs = self._costs(whole)
-        rounded = {float(f"{budget:.3g}") for budget in np.geomspace(1.1 * costs[0], costs[-1], count)}
-        return sorted(budget for budget in rounded if budget >= costs[0])
-
     def to_dict(self, points: Sequence[BudgetPoint] = ()) -> dict[str, Any]:
         """As plain values, for a file."""
         manifest = self.model.manifest

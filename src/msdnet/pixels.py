@@ -12,10 +12,11 @@ from typing import IO, TypeAlias
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-__all__ = ["FORMATS", "Box", "centre", "cropped", "opened", "reason", "usual_resize"]
+__all__ = ["ENDINGS", "FORMATS", "Box", "centre", "cropped", "opened", "reason", "usual_resize"]
 
 # A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")  # by which images are found in folders
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 

@@ -42,7 +42,10 @@ def test_points_lie_where_their_values_are() -> None:
 
 def test_one_value_and_equal_values_are_drawn() -> None:
     for series in (Series("one", [5.0], [3.0]), Series("flat", [1.0, 2.0], [3.0, 3.0]), Series("zero", [1, 2], [0, 0])):
-        ElementTree.fromstring(Lines("t", "x", "y", [series]).svg(PAPER))
+        svg = Lines("t", "x", "y", [series]).svg(PAPER)
+        places = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', svg)
+        assert len(places) == len(series.x)
+        assert all(0 < float(x) <= 640 and 0 < float(y) < 400 for x, y in places), "on the page"
 
 
 def test_shares_fill_the_row() -> None:

@@ -95,6 +95,7 @@ ROWS = RowsAsImages(SMALLEST, epochs=1, mirror=False, device="cpu", random_state
     ids=lambda check: check.func.__name__,
 )
 def test_scikit_learns_checks(check: Any) -> None:
+    """Each raises where it finds something wrong."""
     check(clone(ROWS))
 
 

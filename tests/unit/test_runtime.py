@@ -160,6 +160,7 @@ def test_beginning_an_image_runs_no_stage(tiny: Bundle, monkeypatch: pytest.Monk
     monkeypatch.setattr(engine, "_copied", refuse)
     for _ in range(6):
         held.append(engine.begin(IMAGES[:1]))
+    assert [isinstance(state.maps, dict) for state in held] == [False] * 4 + [True] * 3, "four go the quick way"
 
 
 def test_a_stopped_run_holds_nothing(tiny: Bundle) -> None:

@@ -30,9 +30,10 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     Example: msdnet budget bundles/first --budgets 20M,30%
     """
     import msdnet
+    from msdnet.policy import usual_budgets
 
     loaded = msdnet.load(model)
-    asked = _usual(loaded) if budgets is None else parse_budgets(budgets, loaded.costs[-1])
+    asked = usual_budgets(loaded.costs) if budgets is None else parse_budgets(budgets, loaded.costs[-1])
     policies = [loaded.policy(one) for one in asked]
     rows = [
         {"budget": one, "accuracy": policy.accuracy_, "spent": policy.cost_, "shares": list(policy.shares_)}
@@ -46,11 +47,6 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     _print(loaded, rows)
     if plot is not None:
         typer.echo(f"wrote {plot}")
-
-
-def _usual(model: "Model") -> list[float]:
-    first, last = model.costs[0], model.costs[-1]
-    return sorted({float(f"{first * (last / first) ** (k / 9):.3g}") for k in range(1, 10)})
 
 
 def _print(model: "Model", rows: list[dict[str, Any]]) -> None:

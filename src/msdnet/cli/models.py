@@ -89,6 +89,7 @@ def evaluate(
     """
     import msdnet
     from msdnet.evaluation import best_of
+    from msdnet.policy import usual_budgets
 
     loaded = [msdnet.load(name, engine=engine) for name in model]
     if len({one.manifest.name for one in loaded}) < len(loaded):
@@ -97,7 +98,7 @@ def evaluate(
     full = max(_costs(one, whole)[-1] for one in loaded)
     wanted = None if budgets is None else parse_budgets(budgets, full)
     evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
-    asked = evaluations[0].usual_budgets(whole=whole) if wanted is None else wanted
+    asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [one.points(asked, whole=whole) if one.model.manifest.held_out else [] for one in evaluations]
     best = best_of([point for reached in points for point in reached])
     if as_json:

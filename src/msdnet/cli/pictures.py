@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["Pictures", "find_pictures"]
 
 PIPE = "-"
-_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")
 _MAGIC = (b"\xff\xd8", b"\x89PNG", b"RIFF", b"BM", b"GIF8")  # with which a file of these formats begins
 
 
@@ -34,13 +33,15 @@ def find_pictures(given: Iterable[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _below(folder: Path) -> Iterator[tuple[str, str]]:
+    from msdnet.pixels import ENDINGS
+
     def refuse(error: OSError) -> None:
         raise error
 
     for where, folders, names in os.walk(folder, onerror=refuse):
         folders.sort()
         for name in sorted(names):
-            if name.lower().endswith(_ENDINGS) and not name.startswith("."):
+            if name.lower().endswith(ENDINGS) and not name.startswith("."):
                 yield (os.path.join(where, name),) * 2  # noqa: PTH118  (as people wrote it)
 
 

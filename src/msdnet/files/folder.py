@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msdnet.checks import check_whole
 from msdnet.files.parts import Part, hold_out
+from msdnet.pixels import ENDINGS
 
 __all__ = ["Found", "LabelledFile", "digest", "divide", "find_images", "find_tests"]
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
 
 TEST_SHARE = HELD_OUT_SHARE = 0.1
@@ -105,7 +105,7 @@ def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[LabelledFi
     files = {name: [LabelledFile(path, labels[name]) for path in _image_paths(root, folder / name)] for name in found}
     empty = [name for name in found if not files[name]]
     if empty:
-        raise ValueError(f"{folder}: no images in {_some(empty)}; expected files that end in {' '.join(SUFFIXES)}")
+        raise ValueError(f"{folder}: no images in {_some(empty)}; expected files that end in {' '.join(ENDINGS)}")
     return sorted(file for in_class in files.values() for file in in_class)
 
 
@@ -118,7 +118,7 @@ def _image_paths(root: Path, folder: Path) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         prefix = Path(where).relative_to(root).as_posix()
         for name in names:
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
+            if name.lower().endswith(ENDINGS) and not name.startswith("."):
                 yield f"{prefix}/{name}"
 
 

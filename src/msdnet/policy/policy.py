@@ -14,12 +14,23 @@ from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, 
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
 
-__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit"]
+__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "usual_budgets"]
 
 Method = Literal["accuracy", "paper"]
 METHODS: tuple[Method, ...] = get_args(Method)
 Unit = Literal["multiply-adds", "seconds"]
 FORMAT = 1
+
+
+def usual_budgets(costs: ArrayLike, count: int = 10) -> list[float]:
+    """Budgets to show, where nobody has asked for others: from just above the first exit to the last, by equal ratios.
+
+    >>> usual_budgets([10, 30, 80], count=4)
+    [11.0, 21.3, 41.3, 80.0]
+    """
+    known = check_costs(costs)
+    low, high = 1.1 * known[0], max(known[-1], 1.1 * known[0])
+    return sorted({float(f"{budget:.3g}") for budget in np.geomspace(low, high, count)})
 
 
 class Policy:

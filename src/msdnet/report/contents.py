@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
-from msdnet.policy import METHODS, Method, PolicyFamily
+from msdnet.policy import METHODS, Method, PolicyFamily, usual_budgets
 from msdnet.published import Setting, published_for
 from msdnet.report.charts import Lines, Panel, Panels, Series, Shares
 from msdnet.report.gallery import gallery
@@ -160,8 +160,8 @@ def _leaving(subject: Subject) -> Section:
     costs = subject.model.costs
     family = subject.family("accuracy", costs)
     rows = []
-    for budget in np.geomspace(1.1 * costs[0], costs[-1], 8):
-        exits = family.policy(float(budget)).exits(subject.confidence)
+    for budget in usual_budgets(costs):
+        exits = family.policy(budget).exits(subject.confidence)
         rows.append((f"{budget / 1e6:.3g} M", np.bincount(exits, minlength=len(costs)) / len(exits)))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
     chart = Shares("Where images leave", [(name, shares.tolist()) for name, shares in rows], names)
