@@ -23,8 +23,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader
-from torchvision.datasets import ImageFolder  # type: ignore[import-untyped]
-from torchvision.transforms import v2  # type: ignore[import-untyped]
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import v2
 
 from benchmarks.machine import record
 from msdnet.data.base import Epoch

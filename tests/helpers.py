@@ -14,7 +14,7 @@ from msdnet.data.base import Batch, Epoch, ImageData, Normalisation
 from msdnet.export import export_network
 from msdnet.files import Part
 from msdnet.networks import StagedNetwork, create_network
-from msdnet.systems import DenseNetConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
+from msdnet.systems import DenseNetConfig, EnsembleConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 
 N = TypeVar("N", bound=StagedNetwork)
 
@@ -91,6 +91,7 @@ SMALL_SYSTEMS = {
     "densenet_star": DenseNetConfig(layers=10, growth=4, doubling=True, classes=5),
     "densenet_mc": DenseNetConfig(layers=16, growth=3, exits=(1, 3, 4), head_width=8, classes=5),
     "fractalnet": FractalNetConfig(columns=3, widths=(4, 6), dropouts=(0.0, 0.1), classes=5),
+    "ensemble": EnsembleConfig(members=(ResNetConfig(layers=8), DenseNetConfig(layers=10, growth=4)), classes=5),
 }
 
 

@@ -19,7 +19,7 @@ from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
 from msdnet.runtime.images import batches
 
-__all__ = ["BudgetPoint", "Evaluation", "best_of", "evaluate"]
+__all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,9 @@ class BudgetPoint:
     held_out_cost: float
     left: tuple[int, ...]
     """Images that left at each exit."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left", tuple(self.left))  # a list, where it comes from a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +77,8 @@ class Evaluation:
 
         - whole: budget and cost count whole layers up to an exit, as published figures do
         """
-        costs = self._costs(whole)
-        policy = self.model.policy(budget, method=method, measure=self.measure, costs=costs)
-        return self._point(policy, budget, np.array(costs))
+        policy = self.model.policy(budget, method=method, measure=self.measure, costs=self._costs(whole))
+        return budget_point(self.model.manifest.name, policy, self.confidence, self.correct, self.model.costs)
 
     def points(
         self, budgets: Sequence[float], *, methods: Sequence[Method] = METHODS, whole: bool = False
@@ -105,21 +107,32 @@ class Evaluation:
     def _costs(self, whole: bool) -> tuple[int, ...]:
         return self.model.manifest.whole_costs if whole else self.model.costs
 
-    def _point(self, policy: Policy, budget: float, costs: NDArray[np.integer]) -> BudgetPoint:
-        exits = policy.exits(self.confidence)
-        spent = costs[exits]
-        return BudgetPoint(
-            model=self.model.manifest.name,
-            method=policy.method,
-            budget=budget,
-            accuracy=float(self.correct[np.arange(len(exits)), exits].mean()),
-            cost=float(spent.mean()),
-            cost_error=float(spent.std() / np.sqrt(len(spent))),
-            lazy_cost=float(np.array(self.model.costs)[exits].mean()),
-            held_out_accuracy=policy.accuracy_,
-            held_out_cost=policy.cost_,
-            left=tuple(np.bincount(exits, minlength=len(costs)).tolist()),
-        )
+
+def budget_point(
+    name: str,
+    policy: Policy,
+    confidence: NDArray[np.floating],
+    correct: NDArray[np.bool_],
+    lazy_costs: Sequence[int],
+) -> BudgetPoint:
+    """What a fitted policy brings on images of these confidences and answers, both (images, exits).
+
+    - lazy_costs: what is really computed to reach each exit; the policy's own costs may count whole layers
+    """
+    exits = policy.exits(confidence)
+    spent = policy.costs_[exits]
+    return BudgetPoint(
+        model=name,
+        method=policy.method,
+        budget=policy.budget_,
+        accuracy=float(correct[np.arange(len(exits)), exits].mean()),
+        cost=float(spent.mean()),
+        cost_error=float(spent.std() / np.sqrt(len(spent))),
+        lazy_cost=float(np.array(lazy_costs)[exits].mean()),
+        held_out_accuracy=policy.accuracy_,
+        held_out_cost=policy.cost_,
+        left=tuple(np.bincount(exits, minlength=len(lazy_costs)).tolist()),
+    )
 
 
 def evaluate(

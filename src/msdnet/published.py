@@ -8,7 +8,7 @@ from typing import Literal
 
 __all__ = ["PUBLISHED", "Published", "Setting", "published_for"]
 
-Setting = Literal["anytime", "budgeted"]
+Setting = Literal["anytime", "budgeted", "single"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,22 @@ PUBLISHED = (
         "read off a figure of L2W-DEN (ECCV 2022)",
     ),
     Published(
+        "FractalNet-20",
+        "cifar100",
+        "single",
+        (1690.6,),
+        (76.27,),
+        "ICLR 2017, with drop-path and dropout; multiply-adds counted here",
+    ),
+    Published(
+        "FractalNet-20",
+        "cifar10",
+        "single",
+        (1690.5,),
+        (95.4,),
+        "ICLR 2017, with drop-path and dropout; multiply-adds counted here",
+    ),
+    Published(
         "L2W-DEN",
         "cifar10",
         "budgeted",
@@ -96,5 +112,5 @@ PUBLISHED = (
 
 
 def published_for(data: str, setting: Setting) -> list[Published]:
-    """The curves on a data set in one of the two settings."""
+    """The curves on a data set in one of the two settings, or the networks that are run as a whole (`single`)."""
     return [curve for curve in PUBLISHED if (curve.data, curve.setting) == (data, setting)]

@@ -4,13 +4,22 @@ Knows configs only, as the presets do.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Any
 
-from msdnet.checks import check_flag, check_number, check_whole, numbers, whole_numbers
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, numbers, whole_numbers
 from msdnet.config import NetworkConfig
 from msdnet.naming import Registry
 
-__all__ = ["SYSTEMS", "DenseNetConfig", "FractalNetConfig", "ResNetConfig", "WideResNetConfig"]
+__all__ = [
+    "SYSTEMS",
+    "DenseNetConfig",
+    "EnsembleConfig",
+    "FractalNetConfig",
+    "ResNetConfig",
+    "TorchvisionConfig",
+    "WideResNetConfig",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +209,81 @@ class FractalNetConfig(NetworkConfig, kind="fractalnet"):
         return 1 << len(self.widths)  # a pixel is left after as many halvings
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnsembleConfig(NetworkConfig, kind="ensemble"):
+    """Networks that are asked one after the other, the cheapest first; the answer is the average of those so far."""
+
+    members: tuple[NetworkConfig, ...]
+    """In the order in which they are asked; each answers by its last exit. They get the ensemble's classes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shared = {"classes": self.classes, "input_channels": self.input_channels}
+        given = [member.to_dict() if isinstance(member, NetworkConfig) else member for member in self.members]
+        members = tuple(NetworkConfig.from_dict({**member, **shared}) for member in given)
+        if not members:
+            raise ValueError("members must be networks, got none")
+        object.__setattr__(self, "members", members)
+
+    @property
+    def depth(self) -> int:
+        return sum(member.depth for member in self.members)
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        return tuple(accumulate(member.depth for member in self.members))
+
+    @property
+    def smallest_side(self) -> int:
+        return max(member.smallest_side for member in self.members)
+
+    def to_dict(self) -> dict[str, Any]:
+        return super().to_dict() | {"members": [member.to_dict() for member in self.members]}
+
+
+# Those of ImageNet that the paper compares with, and their layers.
+TORCHVISION_LAYERS = {
+    "alexnet": 8,
+    "googlenet": 22,
+    "resnet_10": 10,
+    "resnet_18": 18,
+    "resnet_26": 26,
+    "resnet_34": 34,
+    "resnet_50": 50,
+    "densenet_37": 37,
+    "densenet_57": 57,
+    "densenet_77": 77,
+    "densenet_99": 99,
+    "densenet_121": 121,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TorchvisionConfig(NetworkConfig, kind="torchvision"):
+    """A network for large images that torchvision's own classes build: AlexNet, GoogLeNet, ResNets and DenseNets."""
+
+    name: str
+    classes: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("name", self.name, TORCHVISION_LAYERS)
+        if self.input_channels != 3:
+            raise ValueError(f"input_channels must be 3 for torchvision's networks, got {self.input_channels}")
+
+    @property
+    def depth(self) -> int:
+        return TORCHVISION_LAYERS[self.name]
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        return (self.depth,)
+
+    @property
+    def smallest_side(self) -> int:
+        return 63 if self.name == "alexnet" else 33  # what its pools still shrink; a pixel is left of the others' maps
+
+
 def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:
     """Parts of a network that carry a classifier on the way."""
     chosen = whole_numbers("exits", exits)
@@ -212,7 +296,7 @@ def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:
 
 SYSTEMS: Registry[NetworkConfig] = Registry("network")
 
-for _layers, _widening in ((16, 8), (28, 8), (28, 10), (40, 4)):
+for _layers, _widening in ((16, 4), (16, 8), (28, 8), (28, 10), (40, 4)):
     SYSTEMS.register(f"wide_resnet_{_layers}_{_widening}", WideResNetConfig(layers=_layers, widening=_widening))
 
 for _layers in (20, 32, 44, 56, 110):
@@ -232,3 +316,6 @@ SYSTEMS.register("densenet_mc", DenseNetConfig(layers=52, growth=9, exits=(3, 6,
 for _columns in (3, 4):
     _fractal = FractalNetConfig(columns=_columns)
     SYSTEMS.register(f"fractalnet_{_fractal.depth}", _fractal)
+
+for _name in TORCHVISION_LAYERS:
+    SYSTEMS.register(f"imagenet_{_name}", TorchvisionConfig(name=_name))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torchvision import datasets  # type: ignore[import-untyped]
-from torchvision.transforms import v2  # type: ignore[import-untyped]
+from torchvision import datasets
+from torchvision.transforms import v2
 
 from msdnet import MSDNetConfig
 from msdnet.data.base import UNREADABLE, Epoch

@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from torch import Tensor
-from torchvision.transforms import v2  # type: ignore[import-untyped]
+from torchvision.transforms import v2
 
 from msdnet.data.base import UNREADABLE, Batch, Epoch, Shard
 from msdnet.data.folder import FolderData

@@ -10,16 +10,14 @@ from torch import Tensor, nn
 
 from msdnet import NetworkConfig, create_network
 from msdnet.cost import on_meta
-from msdnet.networks import FractalNet, StagedNetwork
+from msdnet.networks import Ensemble, FractalNet, StagedNetwork
 from msdnet.networks.fractalnet import DropPath
-from msdnet.systems import SYSTEMS, DenseNetConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
+from msdnet.systems import SYSTEMS, DenseNetConfig, EnsembleConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 from tests.helpers import SMALL_SYSTEMS, close, run_stages, settle
 
-TABLE = re.findall(
-    r"^\| `(\w+)` \| ([\d.]+) \| ([\d. ]+) \|$",
-    (Path(__file__).parents[2] / "docs/reproduction.md").read_text(),
-    re.MULTILINE,
-)
+PAGE = (Path(__file__).parents[2] / "docs/reproduction.md").read_text()
+TABLE = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d. ]+) \|$", PAGE, re.MULTILINE)
+IMAGENET_TABLE = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) G \|$", PAGE, re.MULTILINE)
 
 
 def on_meta_device(network: str | NetworkConfig, **overrides: Any) -> StagedNetwork:
@@ -67,7 +65,56 @@ def test_the_documented_table_is_right(name: str, parameters: str, costs: str) -
 
 
 def test_the_documented_table_is_complete() -> None:
-    assert [name for name, _, _ in TABLE] == list(SYSTEMS)
+    assert [name for name, _, _ in TABLE + IMAGENET_TABLE] == list(SYSTEMS)
+
+
+@pytest.mark.parametrize(("name", "parameters", "cost"), IMAGENET_TABLE)
+def test_the_documented_table_for_imagenet_is_right(name: str, parameters: str, cost: str) -> None:
+    network = create_network(name)
+    assert f"{parameter_count(network) / 1e6:.2f}" == parameters
+    assert f"{network.costs(224)[-1] / 1e9:.2f}" == cost
+
+
+@pytest.mark.parametrize("name", ["alexnet", "googlenet", "resnet_10", "resnet_50", "densenet_37", "densenet_121"])
+@torch.inference_mode()
+def test_networks_of_torchvision_have_one_stage(name: str) -> None:
+    network = create_network(f"imagenet_{name}", classes=7).eval()
+    side = network.config.smallest_side
+    images = torch.randn(2, 3, side, side)
+    (logits,) = run_stages(network, images)
+    assert logits.shape == (2, 7)
+    assert close(logits, network(images)[0])
+    with pytest.raises(ValueError, match=f"at least {side} pixels"):
+        network(torch.randn(1, 3, side - 1, side - 1))
+
+
+@pytest.mark.parametrize("name", ["resnet_10", "resnet_26", "resnet_34", "densenet_37", "densenet_57", "densenet_99"])
+def test_networks_of_torchvision_have_the_depth_of_their_name(name: str) -> None:
+    """Convolutions on the longest way, which 1x1 convolutions beside it (of ResNets) are not; and the classifier."""
+    network = create_network(f"imagenet_{name}")
+    convolutions = [
+        path for path, m in network.named_modules() if isinstance(m, nn.Conv2d) and "downsample" not in path
+    ]
+    assert len(convolutions) + 1 == network.config.depth
+
+
+def test_an_ensemble_survives_json_and_hands_its_classes_on() -> None:
+    config = EnsembleConfig(members=(SYSTEMS["resnet_20"], SYSTEMS["densenet_mc"]), classes=7)
+    assert NetworkConfig.from_json(config.to_json()) == config
+    assert {member.classes for member in config.members} == {7}
+    assert config.exit_layers == (20, 72)
+    with pytest.raises(ValueError, match="members must be networks, got none"):
+        EnsembleConfig(members=())
+
+
+@torch.inference_mode()
+def test_an_ensemble_averages_probabilities_so_far() -> None:
+    network = settle(create_network(SMALL_SYSTEMS["ensemble"]))
+    images = torch.randn(3, 3, 32, 32)
+    assert isinstance(network, Ensemble)
+    members = [member(images)[-1].softmax(dim=1) for member in network.members]
+    for exit, logits in enumerate(run_stages(network, images)):
+        torch.testing.assert_close(logits.softmax(dim=1), torch.stack(members[: exit + 1]).mean(dim=0))
 
 
 @pytest.mark.parametrize(
@@ -306,6 +353,6 @@ def test_refuses_what_is_not_a_flag() -> None:
 
 
 def test_refuses_an_unknown_kind() -> None:
-    known = "msdnet, wide_resnet, resnet, densenet, fractalnet"
+    known = "msdnet, wide_resnet, resnet, densenet, fractalnet, ensemble, torchvision"
     with pytest.raises(ValueError, match=f"kind must be one of {known}; got 'resnext'"):
         NetworkConfig.from_dict({"kind": "resnext"})

@@ -13,6 +13,7 @@ from msdnet.cli.export import export
 from msdnet.cli.models import evaluate, models
 from msdnet.cli.networks import presets, show
 from msdnet.cli.report import report
+from msdnet.cli.reproduce import reproduce
 from msdnet.cli.train import train
 from msdnet.version import VERSION
 
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help comes in a third of the time
 )
-for command in (demo, classify, budget, profile, models, evaluate, report, presets, show, train, export):
+for command in (demo, classify, budget, profile, models, evaluate, report, presets, show, train, export, reproduce):
     app.command()(command)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import safetensors.numpy
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from msdnet.bundle import (
     CARD,
@@ -29,13 +28,13 @@ from msdnet.bundle import (
 )
 from msdnet.card import write_card
 from msdnet.config import MSDNetConfig
-from msdnet.data import UNREADABLE, Batch, ImageData
+from msdnet.data import Batch, ImageData
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
-from msdnet.training import load_run
+from msdnet.training import all_logits, load_run
 from msdnet.version import VERSION
 
 __all__ = ["ExportError", "export_network", "export_run"]
@@ -133,8 +132,8 @@ def export_network(
     if calibrate and held_out is None:
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
-    judged = None if held_out is None else _judge(network, held_out, calibrate)
-    tested = None if test is None else _judge(network, test, calibrate=False)
+    judged = None if held_out is None else _Judged(*all_logits(network, held_out), calibrate)
+    tested = None if test is None else _Judged(*all_logits(network, test), calibrate=False)
     manifest = Manifest(
         format=FORMAT,
         name=name,
@@ -186,21 +185,6 @@ class _Judged:
         for measure in MEASURES:
             tensors[measure] = np.stack([confidence(one, measure) for one in soft], axis=1)
         return tensors
-
-
-@torch.inference_mode()
-def _judge(network: StagedNetwork, batches: Iterable[Batch], calibrate: bool) -> _Judged:
-    logits, labels = [], []
-    device = next(network.parameters()).device
-    for images, truth in batches:
-        readable = truth != UNREADABLE
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):  # as exactly as a CPU will compute it
-            answers: Tensor = torch.stack(network(images[readable].to(device)), dim=1)
-        logits.append(answers.float().cpu().numpy())
-        labels.append(truth[readable].cpu().numpy())
-    if not labels:
-        raise ValueError("held_out and test must have images, got none")
-    return _Judged(np.concatenate(logits), np.concatenate(labels), calibrate)
 
 
 def _contents(

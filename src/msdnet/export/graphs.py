@@ -346,6 +346,7 @@ _MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
     nn.ConstantPad3d: lambda _: ("Pad", (), {}),
     nn.Flatten: _flatten,
     nn.Linear: _linear,
+    nn.Softmax: lambda module: ("Softmax", (), {"axis": module.dim}),
     nn.Identity: lambda _: ("Identity", (), {}),
     nn.Dropout: lambda _: ("Identity", (), {}),
 }
@@ -361,6 +362,7 @@ _FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
     operator.add: lambda _: ("Add", {}),
     operator.mul: lambda _: ("Mul", {}),
     torch.relu: lambda _: ("Relu", {}),
+    torch.log: lambda _: ("Log", {}),
     nn.functional.relu: lambda _: ("Relu", {}),
 }
 

@@ -4,15 +4,44 @@ from typing import Any, overload
 
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.networks.densenet import DenseNet
+from msdnet.networks.ensemble import Ensemble
 from msdnet.networks.fractalnet import FractalNet
 from msdnet.networks.msdnet import MSDNet
 from msdnet.networks.resnet import ResNet
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.networks.wide_resnet import WideResNet
 from msdnet.presets import network_config
-from msdnet.systems import DenseNetConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
+from msdnet.systems import (
+    DenseNetConfig,
+    EnsembleConfig,
+    FractalNetConfig,
+    ResNetConfig,
+    TorchvisionConfig,
+    WideResNetConfig,
+)
 
-__all__ = ["DenseNet", "FractalNet", "MSDNet", "ResNet", "StagedNetwork", "State", "WideResNet", "create_network"]
+__all__ = [
+    "DenseNet",
+    "Ensemble",
+    "FractalNet",
+    "MSDNet",
+    "ResNet",
+    "StagedNetwork",
+    "State",
+    "WideResNet",
+    "create_network",
+]
+
+
+def _ensemble(config: EnsembleConfig) -> Ensemble:
+    return Ensemble(config, [create_network(member) for member in config.members])
+
+
+def _torchvision(config: TorchvisionConfig) -> StagedNetwork:
+    from msdnet.networks.imagenet import TorchvisionNetwork  # here, since it alone needs torchvision
+
+    return TorchvisionNetwork(config)
+
 
 _KINDS: dict[type[NetworkConfig], Any] = {
     MSDNetConfig: MSDNet,
@@ -20,6 +49,8 @@ _KINDS: dict[type[NetworkConfig], Any] = {
     ResNetConfig: ResNet,
     DenseNetConfig: DenseNet,
     FractalNetConfig: FractalNet,
+    EnsembleConfig: _ensemble,
+    TorchvisionConfig: _torchvision,
 }
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
 from msdnet.report.charts import PAPER
-from msdnet.report.contents import Section, Subject, sections
+from msdnet.report.contents import Chart, Section, Subject, sections
 from msdnet.report.page import page
 from msdnet.runtime import Model
 from msdnet.version import VERSION
 
-__all__ = ["write_report"]
+__all__ = ["write_chart", "write_report"]
 
 
 def write_report(
@@ -50,18 +50,20 @@ def write_report(
 
 
 def _write_figures(folder: Path, parts: Sequence[Section]) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, chart in (pair for section in parts for pair in section.charts):
-        svg = chart.svg(PAPER)
-        path = folder / f"{name}.svg"
-        path.write_text(svg, encoding="utf-8")
-        written.append(path)
-        png = _png(svg)
-        if png is not None:
-            path.with_suffix(".png").write_bytes(png)
-            written.append(path.with_suffix(".png"))
-    return written
+    charts = [pair for section in parts for pair in section.charts]
+    return [path for name, chart in charts for path in write_chart(chart, folder / f"{name}.svg")]
+
+
+def write_chart(chart: Chart, path: Path) -> list[Path]:
+    """Write a chart as SVG, and as PNG beside it where resvg is installed; which files were written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    svg = chart.svg(PAPER)
+    path.write_text(svg, encoding="utf-8")
+    png = _png(svg)
+    if png is None:
+        return [path]
+    path.with_suffix(".png").write_bytes(png)
+    return [path, path.with_suffix(".png")]
 
 
 def _png(svg: str) -> bytes | None:

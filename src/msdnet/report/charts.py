@@ -66,7 +66,7 @@ class Lines:
 
     def svg(self, palette: Palette) -> str:
         shown = [series for series in self.series if len(series.x)]
-        legend = _Legend([(series.name, series) for series in shown], palette)
+        legend = _Legend(list({series.name: series for series in shown}.items()), palette)
         xs = [x for series in shown for x in series.x]
         ys = [y for series in shown for y in series.y]
         top = 40 + legend.height

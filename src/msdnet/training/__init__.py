@@ -7,21 +7,25 @@ summary = train("fast", data=DataConfig(dataset="cifar100"), network="cifar_anyt
 print(summary.held_out_accuracy)
 """
 
-from msdnet.training.evaluation import evaluate
+from msdnet.training.evaluation import all_logits, evaluate
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
 from msdnet.training.run import TrainedRun, load_run, resume, train
-from msdnet.training.trainer import DivergenceError, Interrupted, Summary
+from msdnet.training.together import Interrupted, StopSignal, together
+from msdnet.training.trainer import DivergenceError, Summary
 
 __all__ = [
     "DivergenceError",
     "Interrupted",
     "Recipe",
+    "StopSignal",
     "Summary",
     "TrainedRun",
+    "all_logits",
     "evaluate",
     "load_recipe",
     "load_run",
     "recipe_names",
     "resume",
+    "together",
     "train",
 ]

@@ -25,10 +25,11 @@ from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import first_on_machine_first, pick_device, processes, wait_for_all
 from msdnet.training.recipe import Distillation, Recipe, load_recipe
 from msdnet.training.step import GraphedStep, Step
+from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
 
-__all__ = ["TrainedRun", "load_run", "make_step", "resume", "train"]
+__all__ = ["RUN", "TrainedRun", "load_run", "make_step", "read_run", "resume", "train"]
 
 RUN = "run.json"
 _LOCKS: set[IO[str]] = set()  # that this process holds
@@ -45,6 +46,7 @@ def train(
     device: str | None = None,
     test: bool = False,
     display: Display | None = None,
+    stop: StopSignal | None = None,
     checkpoint_seconds: float = 60,
 ) -> Summary:
     """Train a network by a recipe into a new folder.
@@ -65,7 +67,7 @@ def train(
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
         teaching = _teaching(chosen, teacher, facts, torch_device)
         trainer = _trainer(
-            chosen, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds, teaching
+            chosen, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
         )
         if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
             _claim(folder, facts)
@@ -85,6 +87,7 @@ def resume(
     device: str | None = None,
     test: bool = False,
     display: Display | None = None,
+    stop: StopSignal | None = None,
     checkpoint_seconds: float = 60,
 ) -> Summary:
     """Go on with the run in a folder, from its last checkpoint or from its start.
@@ -94,7 +97,7 @@ def resume(
     A run that is finished stays as it is; its test images are looked at if they never were and `test` is set.
     """
     folder = Path(out)
-    facts = _read_run(folder)
+    facts = read_run(folder)
     _check_numbers(facts["seed"], checkpoint_seconds)
     finished = _finished(folder)
     if finished is not None and (finished.test_accuracy is not None or not test):
@@ -110,7 +113,7 @@ def resume(
             recipe = dataclasses.replace(recipe, loss=dataclasses.replace(recipe.loss, distillation=Distillation()))
         teaching = None if finished else _teaching(recipe, teacher or known, facts, torch_device)
         trainer = _trainer(
-            recipe, config, images, folder, facts, shard, torch_device, display, checkpoint_seconds, teaching
+            recipe, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
         )
         if (folder / CHECKPOINT).exists():
             trainer.resume()
@@ -137,7 +140,7 @@ def load_run(
 ) -> TrainedRun:
     """The network that a run has trained, and the data it was trained on; `data` and `root` as for `resume`."""
     folder = Path(out)
-    facts = _read_run(folder)
+    facts = read_run(folder)
     if not (folder / MODEL).is_file():
         raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
     torch_device = pick_device(device)
@@ -244,11 +247,13 @@ def _trainer(
     shard: Shard,
     device: torch.device,
     display: Display | None,
+    stop: StopSignal | None,
     checkpoint_seconds: float,
     teacher: StagedNetwork | None,
 ) -> Trainer:
-    torch.manual_seed(facts["seed"])
-    step = make_step(config, recipe, data, device, teacher=teacher, distributed=shard.world > 1)
+    with ALONE:
+        torch.manual_seed(facts["seed"])
+        step = make_step(config, recipe, data, device, teacher=teacher, distributed=shard.world > 1)
     shown = display or (choose_display() if shard.rank == 0 else Display())
     return Trainer(
         step,
@@ -258,6 +263,7 @@ def _trainer(
         seed=facts["seed"],
         display=shown,
         shard=shard,
+        stop=stop,
         checkpoint_seconds=checkpoint_seconds,
     )
 
@@ -318,7 +324,8 @@ def _finished(folder: Path) -> Summary | None:
     return from_mapping(Summary, _read_json(path), str(path)) if path.exists() else None
 
 
-def _read_run(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path) -> dict[str, Any]:
+    """All that defines the run in a folder."""
     path = folder / RUN
     if not path.is_file():
         raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
@@ -340,7 +347,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _open(config: DataConfig, device: torch.device) -> ImageData:
-    with first_on_machine_first():  # which may download what the others then find
+    with ALONE, first_on_machine_first():  # which may download what the others then find
         return open_data(config, device)
 
 

@@ -144,6 +144,7 @@ class GraphedStep(Step):
         self._static = Batch(batch.images.clone(), batch.labels.clone())
         changing = self.state() | {"loss": self.loss, "correct": self.correct, "seen": self.seen}
         before = {name: tensor.clone() for name, tensor in changing.items()}
+        random_state = torch.cuda.get_rng_state(self.device)  # which networks that leave parts out draw from
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -158,6 +159,7 @@ class GraphedStep(Step):
         with torch.no_grad():
             for name, tensor in changing.items():
                 tensor.copy_(before[name])
+        torch.cuda.set_rng_state(random_state, self.device)
         self._graph = graph
 
 

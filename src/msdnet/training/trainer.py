@@ -7,13 +7,11 @@ A run's folder holds `run.json` (what is trained on what, and how), `metrics.jso
 import dataclasses
 import json
 import signal
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn, cast
 
 import torch
@@ -29,8 +27,9 @@ from msdnet.training.evaluation import evaluate
 from msdnet.training.recipe import Recipe
 from msdnet.training.schedule import learning_rate
 from msdnet.training.step import Step
+from msdnet.training.together import ALONE, Interrupted, StopSignal
 
-__all__ = ["CHECKPOINT", "SUMMARY", "DivergenceError", "Interrupted", "Summary", "Trainer", "check_same"]
+__all__ = ["CHECKPOINT", "MODEL", "SUMMARY", "DivergenceError", "Summary", "Trainer", "check_same"]
 
 CHECKPOINT, MODEL, SUMMARY = "checkpoint.safetensors", "model.safetensors", "summary.json"
 _SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
@@ -41,14 +40,6 @@ _STEPS_BETWEEN_AGREEMENTS = 10
 
 class DivergenceError(ArithmeticError):
     """The loss is no longer a finite number."""
-
-
-class Interrupted(Exception):  # noqa: N818  (not an error: the run was asked to stop, and was saved)
-    """The run was stopped by a signal after saving a checkpoint."""
-
-    def __init__(self, message: str, signal_number: int) -> None:
-        super().__init__(message)
-        self.signal_number = signal_number
 
 
 @dataclass(frozen=True)
@@ -96,6 +87,7 @@ class Trainer:
         seed: int,
         display: Display,
         shard: Shard,
+        stop: StopSignal | None = None,
         checkpoint_seconds: float = 60,
     ) -> None:
         self.step = step
@@ -121,7 +113,7 @@ class Trainer:
         self._best: dict[str, Tensor] = {}
         self._losses = torch.zeros(self.steps, device=step.device)
         self._checked = 0
-        self._signal = 0
+        self._stop = stop or StopSignal()
 
     @property
     def leads(self) -> bool:
@@ -154,7 +146,7 @@ class Trainer:
         self.display.start(self.recipe.epochs, self.steps)
         self.display.say(self._describe())
         try:
-            with self._signals_noted():
+            with self._stop.noted():
                 self._started = self._saved = time.monotonic()
                 while self.progress.epoch < self.recipe.epochs:
                     self._run_epoch()
@@ -169,20 +161,24 @@ class Trainer:
         self.step.network.train()
         began, first = time.monotonic(), progress.step
         rest = Epoch(self.recipe.batch_size, epoch, self.seed, first, self.shard)
-        for batch in augmented_batches(self.data, self.recipe, rest):
-            self.step(batch, self._rate(epoch, progress.step))
-            self._losses[progress.step].copy_(self.step.loss)
-            progress.step += 1
-            self.display.step(epoch, progress.step)
-            if progress.step % _STEPS_BETWEEN_CHECKS == 0:
-                self._check_losses()
-                rate = (progress.step - first) * self.recipe.batch_size / (time.monotonic() - began)
-                self.display.running(float(self._losses[: progress.step].mean()), rate)
-            if progress.step < self.steps:
-                self._save_if_due()
+        with ExitStack() as beginning:
+            beginning.enter_context(ALONE)
+            for batch in augmented_batches(self.data, self.recipe, rest):
+                self.step(batch, self._rate(epoch, progress.step))
+                beginning.close()
+                self._losses[progress.step].copy_(self.step.loss)
+                progress.step += 1
+                self.display.step(epoch, progress.step)
+                if progress.step % _STEPS_BETWEEN_CHECKS == 0:
+                    self._check_losses()
+                    rate = (progress.step - first) * self.recipe.batch_size / (time.monotonic() - began)
+                    self.display.running(float(self._losses[: progress.step].mean()), rate)
+                if progress.step < self.steps:
+                    self._save_if_due()
         self._check_losses()
         seconds = time.monotonic() - began
-        self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
+        with ALONE:
+            self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
 
     def _rate(self, epoch: int, step: int) -> float:
         """The learning rate of a step: that of its middle, so that a warm-up does not begin with nothing."""
@@ -233,7 +229,8 @@ class Trainer:
     def _check_losses(self) -> None:
         """Stop if a loss since the last check is not finite: nothing is saved past that point."""
         fresh = self._losses[self._checked : self.progress.step]
-        bad = (~fresh.isfinite()).nonzero()
+        with ALONE:
+            bad = (~fresh.isfinite()).nonzero()
         if len(bad):
             first = int(bad[0])
             self._diverged(f"the loss is {float(fresh[first])}", self._checked + first)
@@ -261,10 +258,11 @@ class Trainer:
         due = now or time.monotonic() - self._saved >= self.checkpoint_seconds
         stop_signal = self._agreed_signal()
         if stop_signal or due:
-            self._check_losses()
-            self._check_weights()
-            if self.leads:
-                self._save()
+            with ALONE:
+                self._check_losses()
+                self._check_weights()
+                if self.leads:
+                    self._save()
             self._saved = time.monotonic()
         if stop_signal:
             wait_for_all()  # torchrun ends every process as soon as one is gone
@@ -276,8 +274,8 @@ class Trainer:
     def _agreed_signal(self) -> int:
         """The signal that asks this run to stop; several processes agree on it now and then, to stop together."""
         if self.shard.world == 1:
-            return self._signal
-        return largest_of_all(self._signal) if self.progress.step % _STEPS_BETWEEN_AGREEMENTS == 0 else 0
+            return self._stop.number
+        return largest_of_all(self._stop.number) if self.progress.step % _STEPS_BETWEEN_AGREEMENTS == 0 else 0
 
     def _save(self) -> None:
         elapsed = self.progress.seconds + time.monotonic() - self._started
@@ -297,7 +295,8 @@ class Trainer:
 
     def _finish(self, test: bool) -> Summary:
         """Evaluate what was trained and write it down; the first process does, and the others hear of it."""
-        summary = self._summarise(test) if self.leads else None
+        with ALONE:
+            summary = self._summarise(test) if self.leads else None
         return from_first(cast(Summary, summary))
 
     def _summarise(self, test: bool) -> Summary:
@@ -327,26 +326,6 @@ class Trainer:
         _, height, width = self.data.image_shape
         small = height * width <= _SMALL_IMAGE
         return self.data.batches(part, _EVALUATION_BATCH if small else 2 * self.recipe.batch_size)
-
-    @contextmanager
-    def _signals_noted(self) -> Iterator[None]:
-        """SIGINT and SIGTERM end the run after the step that is under way; a second one ends it at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def note(number: int, _frame: FrameType | None) -> None:
-            self._signal = number
-            signal.signal(number, before[number])
-
-        before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        for number in before:
-            signal.signal(number, note)
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 def check_same(what: str, found: object, expected: object) -> None:

@@ -1,0 +1,26 @@
+"""The paper's experiments: `msdnet reproduce`.
+
+An experiment compares systems, each a network that is trained or an ensemble of these. A `Workshop` trains and measures
+what is missing, into one result file for each; figures are drawn from the files that are there.
+"""
+
+from msdnet.reproduce.drawing import draw, figure_table
+from msdnet.reproduce.experiments import EXPERIMENTS, Experiment, find_experiment
+from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
+from msdnet.reproduce.plan import Planned, make_plan
+from msdnet.reproduce.workshop import Failure, Workshop
+
+__all__ = [
+    "EXPERIMENTS",
+    "Experiment",
+    "Failure",
+    "Measurement",
+    "Planned",
+    "Workshop",
+    "check_comparable",
+    "draw",
+    "figure_table",
+    "find_experiment",
+    "make_plan",
+    "read_measurement",
+]

@@ -1,0 +1,37 @@
+"""From what was measured to figures in files, and to tables."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msdnet.report import write_chart
+from msdnet.reproduce.experiments import Experiment
+from msdnet.reproduce.figure import Figure
+from msdnet.reproduce.measurement import Measurement, check_comparable
+from msdnet.reproduce.workshop import Workshop
+
+__all__ = ["draw", "figure_table", "measured_of"]
+
+
+def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measurement]:
+    """All that was measured of an experiment's subjects, by their names; refused if it cannot be compared."""
+    found = [(subject, workshop.file_of(subject), workshop.measured(subject)) for subject in experiment.subjects]
+    known = [(subject, path, measured) for subject, path, measured in found if measured is not None]
+    check_comparable(known)
+    return {subject.name: measured for subject, _, measured in known}
+
+
+def draw(experiment: Experiment, workshop: Workshop, folder: Path) -> list[Path]:
+    """Draw the figures from what is there, as SVG, and as PNG where resvg is installed; which files were written."""
+    measured = measured_of(experiment, workshop)
+    written = []
+    for figure in experiment.figures:
+        written += write_chart(figure.chart(measured), folder / f"{figure.name}.svg")
+    return written
+
+
+def figure_table(figure: Figure, measured: Mapping[str, Measurement]) -> list[tuple[str, str]]:
+    """Each curve's name and its points, for people who read numbers."""
+    return [
+        (curve.name, "  ".join(f"{place.x:,.4g}: {place.y:.1f}" for place in places))
+        for curve, places in figure.places(measured)
+    ]

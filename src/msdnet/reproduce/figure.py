@@ -1,0 +1,128 @@
+"""Figures of an experiment: curves, each of some subjects, drawn from what was measured of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from msdnet.evaluation import BudgetPoint, best_of
+from msdnet.published import Published
+from msdnet.report.charts import Lines, Series
+from msdnet.reproduce.measurement import Measurement
+from msdnet.reproduce.subjects import Subject
+
+__all__ = ["Curve", "Figure", "Place", "Places", "anytime", "budgeted", "computed", "envelope", "of_published", "sizes"]
+
+
+class Place(NamedTuple):
+    """A point of a figure."""
+
+    x: float
+    y: float
+
+
+Places = Callable[[Sequence[Measurement]], Sequence[Place]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a figure."""
+
+    name: str
+    subjects: tuple[Subject, ...]
+    places: Places
+    """From what was measured of the subjects, as far as it was."""
+    colour: int = 0
+    dashed: bool = False
+    kind: Literal["line", "step", "dots"] = "line"
+    marks: bool = True
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn into one chart."""
+
+    name: str
+    """Of its file."""
+    title: str
+    curves: tuple[Curve, ...]
+    x_name: str = "million multiply-adds an image"
+    y_name: str = "test accuracy, %"
+    log_x: bool = True
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        return tuple(dict.fromkeys(subject for curve in self.curves for subject in curve.subjects))
+
+    def places(self, measured: Mapping[str, Measurement]) -> list[tuple[Curve, list[Place]]]:
+        """The points of every curve that something is known of."""
+        found = []
+        for curve in self.curves:
+            known = [measured[subject.name] for subject in curve.subjects if subject.name in measured]
+            places = list(curve.places(known)) if known or not curve.subjects else []
+            if places:
+                found.append((curve, places))
+        return found
+
+    def chart(self, measured: Mapping[str, Measurement]) -> Lines:
+        drawn = self.places(measured)
+        if not any(curve.subjects for curve, _ in drawn):
+            raise ValueError(f"{self.name}: nothing is measured yet that could be drawn")
+        series = [
+            Series(
+                curve.name,
+                [place.x for place in places],
+                [place.y for place in places],
+                colour=curve.colour,
+                kind=curve.kind,
+                dashed=curve.dashed,
+                marks=curve.marks,
+            )
+            for curve, places in drawn
+        ]
+        return Lines(self.title, self.x_name, self.y_name, series, log_x=self.log_x)
+
+
+def anytime(measured: Sequence[Measurement]) -> list[Place]:
+    """Every exit of a network, by the multiply-adds of whole layers, as published figures count."""
+    return [_place(c, a) for one in measured for c, a in zip(one.whole_costs, one.test_accuracy, strict=True)]
+
+
+def computed(measured: Sequence[Measurement]) -> list[Place]:
+    """Every exit of a network, by what is computed to reach it, lazily."""
+    return [_place(c, a) for one in measured for c, a in zip(one.costs, one.test_accuracy, strict=True)]
+
+
+def budgeted(measured: Sequence[Measurement]) -> list[Place]:
+    """What a network brings at each budget with the paper's policy; beyond its last exit nothing more comes."""
+    return [_spent(point) for one in measured for point in _within(one)]
+
+
+def envelope(measured: Sequence[Measurement]) -> list[Place]:
+    """For each budget the network that is best on the held-out images."""
+    points = [point for one in measured for point in one.by("paper")]
+    return [_spent(point) for point in best_of(points)]
+
+
+def sizes(measured: Sequence[Measurement]) -> list[Place]:
+    """Networks of different sizes, each as a whole."""
+    return sorted(_place(one.whole_costs[-1], one.test_accuracy[-1]) for one in measured)
+
+
+def of_published(curve: Published) -> Places:
+    """What others have published; nothing needs to be measured."""
+    return lambda _: [Place(x, y) for x, y in zip(curve.millions, curve.percent, strict=True)]
+
+
+def _within(measured: Measurement) -> list[BudgetPoint]:
+    """Budgets up to the first that is enough for everything."""
+    points = sorted(measured.by("paper"), key=lambda point: point.budget)
+    short = [point for point in points if point.budget < measured.whole_costs[-1]]
+    return points[: len(short) + 1]
+
+
+def _spent(point: BudgetPoint) -> Place:
+    return _place(point.cost, point.accuracy)
+
+
+def _place(cost: float, accuracy: float) -> Place:
+    return Place(cost / 1e6, 100 * accuracy)

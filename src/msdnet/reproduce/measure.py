@@ -1,0 +1,95 @@
+"""Measuring a trained network: every exit and every budget, on the held-out and on the test images."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from msdnet.data import ImageData
+from msdnet.evaluation import BudgetPoint, budget_point
+from msdnet.files import Part
+from msdnet.machine import describe_machine
+from msdnet.networks import StagedNetwork
+from msdnet.policy import METHODS, PolicyFamily, confidence, soften
+from msdnet.reproduce.measurement import Measurement
+from msdnet.reproduce.subjects import Subject, trained_for
+from msdnet.training import all_logits
+
+__all__ = ["BUDGETS", "measure"]
+
+# Average multiply-adds an image. The same for all networks, so that the best of several can be told for each.
+BUDGETS = tuple(
+    million * 1e6
+    for million in (10, 12, 15, 17, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200, 250, 300, 400, 500, 700)
+)
+_BATCH = 250
+
+
+class _Answers(NamedTuple):
+    """How sure each exit was of each image, and whether it was right: both (images, exits)."""
+
+    confidence: NDArray[np.floating]
+    correct: NDArray[np.bool_]
+
+    @property
+    def accuracy(self) -> tuple[float, ...]:
+        return tuple(self.correct.mean(axis=0).tolist())
+
+
+def measure(
+    subject: Subject,
+    network: StagedNetwork,
+    data: ImageData,
+    images: Mapping[str, Any],
+    training: Mapping[str, Any] | None,
+) -> Measurement:
+    """All that figures need to know of a network.
+
+    - images: the facts of the data that its run was made with
+    - training: what is to be told of its training
+    """
+    held_out, test = (_answers(network, data, part) for part in ("held_out", "test"))
+    side = data.image_shape[1:]
+    costs, whole_costs = network.costs(side), network.costs(side, lazy=False)
+    device = next(network.parameters()).device
+    gpu = {"hardware": torch.cuda.get_device_name(device)} if device.type == "cuda" else {}
+    return Measurement(
+        name=subject.name,
+        dataset=data.name,
+        network=network.config.to_dict(),
+        recipe=dataclasses.asdict(subject.recipe),
+        seeds=tuple(trained.seed for trained in trained_for(subject)),
+        images={**images, "test": len(test.correct)},
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        costs=costs,
+        whole_costs=whole_costs,
+        held_out_accuracy=held_out.accuracy,
+        test_accuracy=test.accuracy,
+        points=tuple(_points(subject.name, held_out, test, costs, whole_costs)),
+        training=training,
+        made_by=describe_machine() | gpu | {"torch": torch.__version__},
+    )
+
+
+def _answers(network: StagedNetwork, data: ImageData, part: Part) -> _Answers:
+    logits, labels = all_logits(network, data.batches(part, _BATCH))
+    exits = range(logits.shape[1])
+    sure = np.stack([confidence(soften(logits[:, exit], 1.0), "largest") for exit in exits], axis=1)
+    return _Answers(sure, logits.argmax(axis=2) == labels[:, None])
+
+
+def _points(
+    name: str, held_out: _Answers, test: _Answers, costs: Sequence[int], whole_costs: Sequence[int]
+) -> Iterator[BudgetPoint]:
+    """What each budget that the network can keep brings; thresholds are fitted on the held-out images."""
+    if len(costs) == 1:
+        return
+    enough = next((budget for budget in BUDGETS if budget >= whole_costs[-1]), BUDGETS[-1])
+    budgets = [budget for budget in BUDGETS if whole_costs[0] <= budget <= max(enough, 300e6)]
+    for method in METHODS:
+        family = PolicyFamily(held_out.confidence, held_out.correct, whole_costs, method=method)
+        for budget in budgets:
+            yield budget_point(name, family.policy(budget), test.confidence, test.correct, costs)

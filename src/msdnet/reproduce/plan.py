@@ -1,0 +1,68 @@
+"""What an experiment would train, and how long that takes on this machine."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from msdnet.data import ArrayData, Batch
+from msdnet.reproduce.experiments import Experiment
+from msdnet.reproduce.subjects import Trained, trained_for
+from msdnet.reproduce.workshop import Standing, Workshop
+from msdnet.training.distributed import pick_device
+from msdnet.training.run import make_step
+
+__all__ = ["Planned", "make_plan"]
+
+TRAINING_IMAGES = 45_000  # of CIFAR, 5,000 being held out
+_TIMED_STEPS = 5
+_ROWS_ON_CPU = 16  # a step of the whole batch would take a minute for the largest networks
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A network that an experiment needs, and what is still to do for it."""
+
+    name: str
+    standing: Standing
+    seconds: float
+    """To train it here, by itself; 0 if that is done."""
+
+
+def make_plan(experiment: Experiment, workshop: Workshop) -> Iterator[Planned]:
+    """Every network of the experiment in turn; the time of those that are missing is measured by a few steps."""
+    networks = {trained.name: trained for subject in experiment.subjects for trained in trained_for(subject)}
+    device = pick_device(workshop.device)
+    for trained in networks.values():
+        standing = workshop.standing(trained)
+        to_do = standing in ("begun", "missing")
+        yield Planned(trained.name, standing, _training_seconds(trained, device) if to_do else 0.0)
+
+
+def _training_seconds(trained: Trained, device: torch.device) -> float:
+    """Epochs times steps times what one takes; images are noise, of which the time does not depend."""
+    recipe = trained.recipe
+    rows = recipe.batch_size if device.type == "cuda" else min(_ROWS_ON_CPU, recipe.batch_size)
+    classes = trained.network.classes
+    pixels = np.random.default_rng(0).integers(0, 256, (2 * max(rows, classes), 32, 32, 3), dtype=np.uint8)
+    data = ArrayData(
+        pixels, np.arange(len(pixels)) % classes, [str(k) for k in range(classes)], held_out=classes, device=device
+    )
+    step = make_step(trained.network, recipe, data, device)
+    images = torch.randn(rows, 3, 32, 32, device=device)
+    batch = Batch(images, torch.arange(rows, device=device) % classes)
+    steps = _TIMED_STEPS if device.type == "cuda" else 1
+    _seconds(step, batch, device, 1)  # kernels are chosen, and the graph is captured
+    each = _seconds(step, batch, device, steps) / steps
+    return recipe.epochs * (TRAINING_IMAGES // recipe.batch_size) * each * recipe.batch_size / rows
+
+
+def _seconds(step: object, batch: Batch, device: torch.device, steps: int) -> float:
+    start = time.perf_counter()
+    for _ in range(steps):
+        step(batch, 0.0)  # type: ignore[operator]
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - start

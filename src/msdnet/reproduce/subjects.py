@@ -1,0 +1,51 @@
+"""What an experiment measures: networks that are trained for it, and ensembles of these."""
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from msdnet.config import NetworkConfig
+from msdnet.systems import EnsembleConfig
+from msdnet.training import Recipe
+
+__all__ = ["Ensemble", "Subject", "Trained", "trained_for"]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network, and how it is trained."""
+
+    name: str
+    """Also of its run's folder and of its result's file."""
+    network: NetworkConfig
+    recipe: Recipe
+    seed: int = 0
+
+    def again(self, seed: int) -> "Trained":
+        """The same from another seed."""
+        return replace(self, name=f"{self.name}_seed{seed}", seed=seed)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Networks that were trained one by one and are asked one after the other."""
+
+    name: str
+    members: tuple[Trained, ...]
+
+    @property
+    def network(self) -> EnsembleConfig:
+        return EnsembleConfig(
+            members=tuple(member.network for member in self.members), classes=self.members[0].network.classes
+        )
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.members[0].recipe
+
+
+Subject: TypeAlias = Trained | Ensemble
+
+
+def trained_for(subject: Subject) -> tuple[Trained, ...]:
+    """The networks that have to be trained before it can be measured."""
+    return subject.members if isinstance(subject, Ensemble) else (subject,)

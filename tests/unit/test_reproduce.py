@@ -1,0 +1,304 @@
+"""Experiments: what is missing is trained and measured, what is there is drawn, and nothing is mixed up."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from msdnet.data import DataConfig
+from msdnet.evaluation import BudgetPoint
+from msdnet.policy import METHODS
+from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, check_comparable, draw, find_experiment, make_plan
+from msdnet.reproduce.drawing import measured_of
+from msdnet.reproduce.figure import Curve, Figure, Place, anytime, budgeted, computed, envelope, sizes
+from msdnet.reproduce.measurement import Measurement, read_measurement
+from msdnet.reproduce.subjects import Ensemble, Trained, trained_for
+from msdnet.training import Interrupted, Recipe, load_run
+from msdnet.training.recipe import Optimiser
+from tests.helpers import SMALL_SYSTEMS
+
+CLASSES = 5
+RECIPE = Recipe(epochs=2, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
+
+
+def trained(system: str, **changes: Any) -> Trained:
+    return dataclasses.replace(Trained(system, SMALL_SYSTEMS[system], RECIPE), **changes)
+
+
+RESNET, MANY_EXITS = trained("resnet"), trained("resnet_mc")
+PAIR = Ensemble("pair", (RESNET, RESNET.again(1)))
+SMALL = Experiment(
+    "small",
+    "Small networks",
+    "folder",
+    (
+        Figure(
+            "small_anytime",
+            "Small networks, anytime",
+            (
+                Curve("ResNet-MC", (MANY_EXITS,), anytime),
+                Curve("pair", (PAIR,), anytime, 1),
+                Curve("one", (RESNET,), sizes, 2),
+            ),
+        ),
+        Figure("small_budgeted", "Small networks, budgeted", (Curve("pair", (PAIR,), budgeted),)),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Noise of five colours: 24 training and 8 test images of each."""
+    root, random = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
+    for part, count in (("train", 24), ("val", 8)):
+        for label in range(CLASSES):
+            for number in range(count):
+                pixels = random.integers(0, 90, (32, 32, 3)) + np.array([30 * label, 150 - 30 * label, 60])
+                path = root / part / f"class{label}" / f"{number}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(pixels.astype(np.uint8)).save(path)
+    return root
+
+
+def workshop(images: Path, folder: Path, said: list[str] | None = None, **changes: Any) -> Workshop:
+    data = DataConfig(dataset="folder", root=str(images), crop_size=32, resize=32, workers=0, held_out=30)
+    heard = [] if said is None else said
+    return Workshop(data, folder / "results", folder / "runs", device="cpu", say=heard.append, **changes)
+
+
+@pytest.fixture(scope="module")
+def done(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    shop = workshop(images, tmp_path_factory.mktemp("done"), at_once=2)
+    assert shop.carry_out(SMALL.subjects) == []
+    return shop
+
+
+def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
+    names = {path.stem for path in done.results.rglob("*.json")}
+    assert names == {"resnet", "resnet_seed1", "resnet_mc", "pair"}, "one for each network that was trained, too"
+    assert {path.name for path in (done.runs / "folder").iterdir()} == {"resnet", "resnet_seed1", "resnet_mc"}
+    measured = measured_of(SMALL, done)
+    assert measured["pair"].seeds == (0, 1)
+    assert measured["resnet"].training is not None
+    assert measured["resnet"].training["at_once"] == 2
+    assert measured["pair"].training is None
+    assert measured["resnet"].points == (), "with one exit there is nothing to choose"
+    assert {point.method for point in measured["pair"].points} <= set(METHODS)
+    assert measured["resnet_mc"].images["test"] == 8 * CLASSES
+
+
+def test_an_ensemble_averages_what_its_members_say(done: Workshop) -> None:
+    pair = measured_of(SMALL, done)["pair"]
+    members = [load_run(done.run_of(member), device="cpu", root=done.data.root) for member in PAIR.members]
+    right = 0
+    data = members[0].data
+    assert data is not None
+    with torch.inference_mode():
+        for batch in data.batches("test", 16):
+            chances = sum(member.network(batch.images)[-1].softmax(dim=1) for member in members)
+            assert isinstance(chances, torch.Tensor)
+            right += int((chances.argmax(dim=1) == batch.labels).sum())
+    assert pair.test_accuracy[-1] == pytest.approx(right / data.size("test"))
+    first = measured_of(SMALL, done)["resnet"]
+    assert pair.test_accuracy[0] == first.test_accuracy[-1]
+    assert pair.costs == (first.costs[-1], 2 * first.costs[-1])
+
+
+def test_what_is_done_stays_done(done: Workshop) -> None:
+    before = {path: path.stat().st_mtime_ns for path in done.results.rglob("*.json")}
+    assert done.carry_out(SMALL.subjects) == []
+    assert before == {path: path.stat().st_mtime_ns for path in done.results.rglob("*.json")}
+    assert [done.standing(subject) for subject in SMALL.subjects] == ["measured"] * 3
+
+
+def test_figures_are_drawn_from_what_is_there(done: Workshop, tmp_path: Path) -> None:
+    written = draw(SMALL, done, tmp_path)
+    assert [path.name for path in written if path.suffix == ".svg"] == ["small_anytime.svg", "small_budgeted.svg"]
+    assert "Small networks, anytime" in written[0].read_text()
+
+
+def test_a_training_that_was_stopped_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.unit.test_training import StopAt
+
+    shop = workshop(images, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(6))
+        with pytest.raises(Interrupted, match="goes on with the same command"):
+            shop.carry_out([RESNET])
+    assert shop.standing(RESNET) == "begun"
+    assert shop.carry_out([RESNET]) == []
+    assert shop.measured(RESNET) is not None
+
+
+def test_a_network_that_diverges_is_told_of_and_the_rest_goes_on(images: Path, tmp_path: Path) -> None:
+    wild = trained("resnet", name="wild", recipe=dataclasses.replace(RECIPE, optimiser=Optimiser(learning_rate=1e30)))
+    said: list[str] = []
+    shop = workshop(images, tmp_path, said)
+    both = Ensemble("both", (RESNET, wild))
+    failures = shop.carry_out([wild, RESNET, both])
+    assert [failure.name for failure in failures] == ["wild", "both"]
+    assert "learning rate" in failures[0].why
+    assert failures[1].why == "not measured without wild"
+    assert any(line.startswith("wild: failed: ") for line in said)
+    assert shop.measured(RESNET) is not None
+
+
+def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: Path) -> None:
+    shop = workshop(images, tmp_path)
+    shop.carry_out([trained("resnet", recipe=RECIPE.lasting(1))])
+    shop.file_of(RESNET).unlink()
+    (failure,) = shop.carry_out([RESNET])
+    assert re.search(r"runs/folder/resnet: trained in another way.*recipe: epochs is 1, not 2", failure.why)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recipe": {"epochs": 7}}, r"resnet.json: made in another way.*recipe: epochs is 7, and 2 in this experiment"),
+        ({"made_by": {"msdnet": "9.9"}}, r"json: made in another way.*version is '9.9', and '[\d.]+' in .*json"),
+        ({"images": {"training": 3}}, r"json: made in another way.*images: training is 3, and 90 in .*json"),
+        ({"network": {"layers": 14}}, r"resnet.json: made in another way.*network: layers is 14, and 8"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_and_named(
+    done: Workshop, change: dict[str, dict[str, Any]], message: str
+) -> None:
+    known = [(subject, done.file_of(subject), read_measurement(done.file_of(subject))) for subject in SMALL.subjects]
+    check_comparable(known)
+    place = [subject.name for subject, _, _ in known].index("resnet")
+    subject, path, measured = known[place]
+    values = dataclasses.asdict(measured)
+    for field, changed in change.items():
+        values[field] = {**values[field], **changed}
+    known[place] = (subject, path, Measurement(**values))
+    with pytest.raises(ValueError, match=message):
+        check_comparable(known)
+
+
+def test_a_result_that_is_broken_or_newer_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text("{")
+    with pytest.raises(ValueError, match=r"one.json: not JSON"):
+        read_measurement(path)
+    path.write_text(json.dumps({"format": 99}))
+    with pytest.raises(ValueError, match=r"one.json: format 99 is newer"):
+        read_measurement(path)
+
+
+def test_an_experiment_without_its_data_says_so(tmp_path: Path) -> None:
+    shop = Workshop(DataConfig(dataset="cifar100", root=str(tmp_path / "none")), tmp_path, tmp_path, device="cpu")
+    with pytest.raises(FileNotFoundError, match=str(tmp_path / "none")):
+        shop.carry_out([RESNET])
+
+
+def test_the_plan_tells_what_is_missing_and_how_long_it_takes(images: Path, tmp_path: Path, done: Workshop) -> None:
+    planned = {one.name: one for one in make_plan(SMALL, workshop(images, tmp_path))}
+    assert planned.keys() == {"resnet", "resnet_seed1", "resnet_mc"}
+    assert {one.standing for one in planned.values()} == {"missing"}
+    assert all(one.seconds > 0 for one in planned.values())
+    assert all(one.seconds == 0 for one in make_plan(SMALL, done))
+
+
+# Figures
+
+
+def measured(
+    name: str, costs: tuple[int, ...], accuracy: tuple[float, ...], points: tuple[Any, ...] = ()
+) -> Measurement:
+    return Measurement(
+        name=name,
+        dataset="cifar100",
+        network={},
+        recipe={},
+        seeds=(0,),
+        images={},
+        parameters=1,
+        costs=tuple(cost - 1_000_000 for cost in costs),
+        whole_costs=costs,
+        held_out_accuracy=accuracy,
+        test_accuracy=accuracy,
+        points=points,
+        training=None,
+        made_by={},
+    )
+
+
+def point(model: str, budget: float, accuracy: float, held_out: float, cost: float | None = None) -> BudgetPoint:
+    return BudgetPoint(
+        model=model,
+        method="paper",
+        budget=budget,
+        accuracy=accuracy,
+        cost=budget if cost is None else cost,
+        cost_error=0.0,
+        lazy_cost=budget,
+        held_out_accuracy=held_out,
+        held_out_cost=budget,
+        left=(),
+    )
+
+
+def test_anytime_curves_count_whole_layers_and_lazy_ones_what_is_computed() -> None:
+    one = measured("a", (10_000_000, 20_000_000), (0.5, 0.6))
+    assert anytime([one]) == [Place(10, 50), Place(20, 60)]
+    assert computed([one]) == [Place(9, 50), Place(19, 60)]
+
+
+def test_sizes_are_whole_networks_from_the_cheapest_on() -> None:
+    large, small = measured("a", (10_000_000, 90_000_000), (0.5, 0.8)), measured("b", (30_000_000,), (0.7,))
+    assert sizes([large, small]) == [Place(30, 70), Place(90, 80)]
+
+
+def test_the_envelope_is_chosen_on_held_out_images() -> None:
+    """At 20 million the second is better on test images, which nothing may be chosen on."""
+    first = measured("a", (10, 20), (0.5, 0.6), (point("a", 20e6, 0.60, 0.70), point("a", 40e6, 0.61, 0.71)))
+    second = measured("b", (10, 20), (0.5, 0.6), (point("b", 20e6, 0.65, 0.66), point("b", 40e6, 0.80, 0.81)))
+    assert envelope([first, second]) == [Place(20, 60), Place(40, 80)]
+
+
+def test_a_budgeted_curve_ends_where_more_brings_nothing() -> None:
+    points = tuple(point("a", budget * 1e6, 0.5, 0.5, min(budget, 25) * 1e6) for budget in (10, 20, 30, 40))
+    assert [place.x for place in budgeted([measured("a", (10_000_000, 25_000_000), (0.5, 0.6), points)])] == [
+        10,
+        20,
+        25,
+    ]
+
+
+# The experiments of the paper
+
+
+def test_the_experiments_have_the_systems_of_the_paper() -> None:
+    found = [find_experiment(name) for name in EXPERIMENTS]
+    networks = {one.name for experiment in found for subject in experiment.subjects for one in trained_for(subject)}
+    assert {"cifar_anytime", "resnet_mc", "densenet_mc", "fractalnet_20", "stochastic_110"} <= networks
+    assert {f"cifar_batch_{exits}" for exits in range(4, 9)} <= networks
+    assert sum(name.startswith("resnet_") and "seed" not in name for name in networks) == 6  # and ResNet-MC
+    assert sum("seed" in name for name in networks) == 8
+    assert sum(name.startswith("densenet_star") for name in networks) == 4
+    recipes = {subject.recipe for experiment in found for subject in experiment.subjects}
+    assert len(recipes) == 1, "one schedule for all"
+
+
+def test_members_of_an_ensemble_come_in_the_order_of_their_cost() -> None:
+    for name in EXPERIMENTS:
+        for subject in find_experiment(name).subjects:
+            if isinstance(subject, Ensemble):
+                depths = [member.network.depth for member in subject.members]
+                assert depths == sorted(depths)
+
+
+def test_an_unknown_experiment_is_met_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"unknown experiment 'anytime-cifar10'; .*anytime-cifar100"):
+        find_experiment("anytime-cifar10")
+
+
+def test_other_epochs_make_another_recipe() -> None:
+    short = find_experiment("densenet-star", epochs=3)
+    assert {subject.recipe.epochs for subject in short.subjects} == {3}
