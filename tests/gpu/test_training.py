@@ -2,7 +2,9 @@
 
 import copy
 import dataclasses
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,12 +13,13 @@ from PIL import Image
 from msdnet import create_network, preset_config
 from msdnet.data import Batch, DataConfig
 from msdnet.networks import MSDNet
-from msdnet.training import Interrupted, Recipe, resume, train
+from msdnet.training import Interrupted, Recipe, StopSignal, Summary, resume, together, train
+from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Distillation, Loss, Optimiser
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.streams import ScalesSideBySide
-from tests.helpers import ColouredSquares
+from tests.helpers import SMALL_SYSTEMS, ColouredSquares
 from tests.unit.test_training import StopAt
 
 pytestmark = [
@@ -125,11 +128,6 @@ def test_training_on_a_folder_with_workers(tmp_path: Path) -> None:
 
 
 def test_a_run_is_stopped_and_resumed(tmp_path: Path) -> None:
-    class OnGpu(ColouredSquares):
-        def __init__(self) -> None:
-            super().__init__(side=32)
-            self._images, self._labels = self._images.cuda(), self._labels.cuda()
-
     recipe = Recipe(epochs=4, batch_size=16, optimiser=Optimiser(learning_rate=0.02), average_decay=0.5)
     with pytest.raises(Interrupted):
         train(recipe, data=OnGpu(), network="cifar_batch_4", out=tmp_path, display=StopAt(8))
@@ -147,3 +145,45 @@ def test_a_teacher_beside_its_student_says_the_same_as_alone() -> None:
     graphed = losses(GraphedStep(network_on("cuda"), recipe, (32, 32), teacher=teacher), batches)
     plain = losses(Step(network_on("cuda"), recipe, (32, 32), teacher=teacher), batches)
     assert graphed == pytest.approx(plain, rel=2e-2)
+
+
+class OnGpu(ColouredSquares):
+    def __init__(self) -> None:
+        super().__init__(side=32)
+        self._images, self._labels = self._images.cuda(), self._labels.cuda()
+
+
+def test_trainings_side_by_side_start_and_evaluate_whenever_they_do(tmp_path: Path) -> None:
+    """Each captures its graph while others evaluate and save, which they do after every epoch."""
+    recipe = Recipe(epochs=6, batch_size=16, optimiser=Optimiser(learning_rate=0.02))
+    networks = [*SMALL_SYSTEMS.values(), preset_config("cifar_batch_4"), preset_config("cifar_batch_5")]
+
+    def job(place: int, stop: StopSignal) -> Summary:
+        return train(
+            recipe,
+            data=OnGpu(),
+            network=networks[place],
+            out=tmp_path / str(place),
+            display=Display(),
+            stop=stop,
+            checkpoint_seconds=0.1,
+        )
+
+    jobs = [partial(job, place) for place in range(len(networks))]
+    done = list(together(jobs, at_once=4, device=torch.device("cuda")))
+    assert [one.error for one in done] == [None] * len(networks)
+    assert all(one.result is not None and one.result.epochs == 6 for one in done)
+
+
+@pytest.mark.parametrize("system", ["stochastic", "fractalnet"])
+def test_networks_that_draw_at_random_go_on_as_if_never_stopped(system: str, tmp_path: Path) -> None:
+    """What they draw comes from a state that is part of every checkpoint, and warming up takes nothing from it."""
+    recipe = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=0.02))
+    options: dict[str, Any] = {"data": OnGpu(), "network": SMALL_SYSTEMS[system]}
+    train(recipe, out=tmp_path / "whole", display=Display(), **options)
+    with pytest.raises(Interrupted):
+        train(recipe, out=tmp_path / "parts", display=StopAt(8), **options)
+    resume(tmp_path / "parts", data=OnGpu(), display=Display())
+    whole, parts = (load_tensors(tmp_path / way / "model.safetensors")[0] for way in ("whole", "parts"))
+    for name, tensor in whole.items():
+        torch.testing.assert_close(parts[name], tensor, rtol=1e-3, atol=1e-4)
