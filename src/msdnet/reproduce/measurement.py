@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from msdnet.checks import from_mapping, table_from_json
+from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject
+from msdnet.training import Recipe
 from msdnet.training.checkpoint import write_atomically
 
 __all__ = ["Measurement", "check_comparable", "read_measurement"]
@@ -68,8 +70,9 @@ def read_measurement(path: Path) -> Measurement:
 def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]]) -> None:
     """Refuse to draw into one figure what was not made in one way; the file that differs is named."""
     for subject, path, found in measured:
-        _check(path, "network", found.network, subject.network.to_dict())
-        _check(path, "recipe", found.recipe, dataclasses.asdict(subject.recipe))
+        _check(path, "network", NetworkConfig.from_dict(found.network).to_dict(), subject.network.to_dict())
+        recipe = from_mapping(Recipe, found.recipe, f"{path}: recipe")  # what is newer than the file has its default
+        _check(path, "recipe", dataclasses.asdict(recipe), dataclasses.asdict(subject.recipe))
     for _, path, found in measured[1:]:
         _, first_path, first = measured[0]
         _check(path, "images", found.images, first.images, f" in {first_path}")

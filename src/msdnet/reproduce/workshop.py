@@ -1,7 +1,6 @@
 """Where experiments are done: trains what is missing, measures what is trained, and keeps one file for each."""
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,12 +9,14 @@ from typing import Any, Literal
 
 import torch
 
+from msdnet.checks import from_mapping
+from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, open_data
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
-from msdnet.training import StopSignal, Summary, load_run, resume, together, train
+from msdnet.training import Recipe, StopSignal, Summary, load_run, resume, together, train
 from msdnet.training.display import Display, EpochFigures
 from msdnet.training.distributed import pick_device
 from msdnet.training.run import RUN, read_run
@@ -144,11 +145,15 @@ class Workshop:
         """Refuse a run that was made for something else."""
         folder = self.run_of(trained)
         facts = read_run(folder)
-        recipe = dataclasses.asdict(trained.recipe)
-        wanted = {"network": trained.network.to_dict(), "recipe": recipe, "seed": trained.seed}
-        for name, value in json.loads(json.dumps(wanted)).items():
+        recipe = from_mapping(Recipe, facts["recipe"], f"{folder}: recipe")
+        pairs = {
+            "network": (NetworkConfig.from_dict(facts["network"]).to_dict(), trained.network.to_dict()),
+            "recipe": (dataclasses.asdict(recipe), dataclasses.asdict(trained.recipe)),
+            "seed": (facts["seed"], trained.seed),
+        }
+        for name, (found, wanted) in pairs.items():
             hint = "trained in another way; remove it or choose another folder for runs (--runs)"
-            check_same(f"{folder}: {hint}: {name}", facts[name], value)
+            check_same(f"{folder}: {hint}: {name}", found, wanted)
 
     def _joined(self, ensemble: Ensemble, members: Sequence[StagedNetwork]) -> StagedNetwork:
         joined = create_network(dataclasses.replace(ensemble.network, classes=members[0].config.classes))

@@ -26,6 +26,8 @@ def exit_weights(weights: ExitWeights, costs: Sequence[float]) -> tuple[float, .
         if len(weights.given) != exits:
             raise ValueError(f"exit_weights.given must have one weight for each of {exits} exits, got {weights.given}")
         raw = weights.given
+    elif weights.first is not None:
+        raw = tuple(weights.first ** (1 - k / max(exits - 1, 1)) for k in range(exits))
     elif weights.budgets is not None:
         raw = answer_probabilities(costs, weights.budgets)
     else:

@@ -73,12 +73,14 @@ class Schedule:
 
 @dataclass(frozen=True, kw_only=True)
 class ExitWeights:
-    """The paper's w_k: uniform if nothing is set, given one by one, or derived from a distribution P(B) of budgets.
+    """The paper's w_k: uniform if nothing is set, given one by one, falling, or derived from a distribution P(B).
 
     Whichever way, they are scaled to 1 on average.
     """
 
     given: tuple[float, ...] | None = None
+    first: float | None = None
+    """How many times the last exit's weight the first one's is; from one to the next they fall by equal ratios."""
     exponential: Exponential | None = None
     uniform: Uniform | None = None
     samples: Samples | None = None
@@ -89,6 +91,8 @@ class ExitWeights:
             raise ValueError(f"exit_weights must be set in one way, got {', '.join(chosen)}")
         if self.given is not None:
             object.__setattr__(self, "given", numbers("given", self.given, low=0))
+        if self.first is not None:
+            check_number("first", self.first, low=0, above=True)
 
     @property
     def budgets(self) -> Exponential | Uniform | Samples | None:

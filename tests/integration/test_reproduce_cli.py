@@ -1,0 +1,64 @@
+"""`msdnet reproduce`, as a process of its own."""
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from msdnet.reproduce import find_experiment
+from msdnet.reproduce.subjects import Ensemble
+from tests.unit.test_reproduce import measured, point
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "msdnet", "reproduce", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_experiments_are_listed() -> None:
+    names = [line.split()[0] for line in run("--list").stdout.splitlines()]
+    assert {"anytime-cifar100", "budgeted-cifar100", "densenet-star"} <= set(names)
+    listed = json.loads(run("--list", "--json").stdout)
+    assert [one["name"] for one in listed] == names
+    assert all(one["systems"] for one in listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["anytime-cifar"], "unknown experiment 'anytime-cifar'; did you mean"),
+        (["densenet-star", "--only", "resnet_20", "--data", "nowhere"], "densenet-star has no system 'resnet_20'"),
+        (["densenet-star", "--only", "densenet_star_16_8", "--data", "nowhere"], "nowhere"),
+        (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
+    """Of results made up, with all that a figure must know of how they came about."""
+    experiment = find_experiment("densenet-star")
+    for subject in experiment.subjects:
+        exits = len(subject.members) if isinstance(subject, Ensemble) else len(subject.network.exit_layers)
+        costs = tuple(20_000_000 * (k + 1) for k in range(exits))
+        made = measured(subject.name, costs, tuple(0.5 + 0.02 * k for k in range(exits)), (point("x", 40e6, 0.6, 0.6),))
+        values = json.loads(json.dumps({**vars(made), "points": [vars(p) for p in made.points]}))
+        values |= {"network": subject.network.to_dict(), "recipe": json.loads(json.dumps(asdict(subject.recipe)))}
+        path = tmp_path / "results/cifar100" / f"{subject.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+    done = run("densenet-star", "--draw", "--results", str(tmp_path / "results"), "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["missing"] == []
+    assert {Path(file).name for file in told["files"]} >= {"densenet_star_anytime.svg", "densenet_star_budgeted.svg"}
+    assert all(Path(file).exists() for file in told["files"])
+    table = run("densenet-star", "--draw", "--results", str(tmp_path / "results")).stdout
+    assert "ensemble: DenseNets*, varying" in table
