@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from msdnet import create_network
 from msdnet.data import DataConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
@@ -275,7 +276,7 @@ def test_a_budgeted_curve_ends_where_more_brings_nothing() -> None:
 
 
 def test_the_experiments_have_the_systems_of_the_paper() -> None:
-    found = [find_experiment(name) for name in EXPERIMENTS]
+    found = [find_experiment(name) for name in ("anytime-cifar100", "budgeted-cifar100", "densenet-star")]
     networks = {one.name for experiment in found for subject in experiment.subjects for one in trained_for(subject)}
     assert {"cifar_anytime", "resnet_mc", "densenet_mc", "fractalnet_20", "stochastic_110"} <= networks
     assert {f"cifar_batch_{exits}" for exits in range(4, 9)} <= networks
@@ -284,6 +285,7 @@ def test_the_experiments_have_the_systems_of_the_paper() -> None:
     assert sum(name.startswith("densenet_star") for name in networks) == 4
     recipes = {subject.recipe for experiment in found for subject in experiment.subjects}
     assert len(recipes) == 1, "one schedule for all"
+    assert len(networks) == 33
 
 
 def test_members_of_an_ensemble_come_in_the_order_of_their_cost() -> None:
@@ -295,10 +297,68 @@ def test_members_of_an_ensemble_come_in_the_order_of_their_cost() -> None:
 
 
 def test_an_unknown_experiment_is_met_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"unknown experiment 'anytime-cifar10'; .*anytime-cifar100"):
-        find_experiment("anytime-cifar10")
+    with pytest.raises(ValueError, match=r"unknown experiment 'anytime-cifar'; .*anytime-cifar10"):
+        find_experiment("anytime-cifar")
 
 
 def test_other_epochs_make_another_recipe() -> None:
     short = find_experiment("densenet-star", epochs=3)
     assert {subject.recipe.epochs for subject in short.subjects} == {3}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_system_of_an_experiment_can_be_built_for_its_data(name: str) -> None:
+    experiment = find_experiment(name)
+    assert experiment.name == name
+    for subject in experiment.subjects:
+        with torch.device("meta"):
+            network = create_network(subject.network)
+        assert network.config.classes == (10 if experiment.dataset == "cifar10" else 100)
+        assert len(network.costs(32)) == len(subject.network.exit_layers)
+
+
+def test_a_name_stands_for_one_system_in_all_experiments() -> None:
+    """Files are found by name: two systems of one name would be taken for each other."""
+    known: dict[tuple[str, str], Trained] = {}
+    for name in EXPERIMENTS:
+        experiment = find_experiment(name)
+        for subject in experiment.subjects:
+            for one in trained_for(subject):
+                assert known.setdefault((experiment.dataset, one.name), one) == one
+
+
+def test_parts_that_are_left_out_are_made_up_for_in_width() -> None:
+    """Around 3.0e8 multiply-adds each, as the paper has it."""
+    for subject in find_experiment("ablation").subjects:
+        with torch.device("meta"):
+            network = create_network(subject.network)
+        assert network.costs(32, lazy=False)[-1] == pytest.approx(3.0e8, rel=0.05)
+        assert network.exit_count in (1, 7)
+
+
+def test_relative_accuracy_is_that_over_the_network_without_a_classifier_on_the_way() -> None:
+    (figure, final) = find_experiment("why").figures
+    curve = next(curve for curve in figure.curves if curve.name == "ResNet")
+    alone, first, second = curve.subjects[0], curve.subjects[1], curve.subjects[2]
+    found = [
+        dataclasses.replace(measured(one.name, costs, accuracy), network=one.network.to_dict())
+        for one, costs, accuracy in (
+            (alone, (30,), (0.8,)),
+            (first, (10, 30), (0.4, 0.76)),
+            (second, (20, 30), (0.6, 0.8)),
+        )
+    ]
+    assert [place.x for place in curve.places(found)] == [7 / 56, 13 / 56]
+    assert [place.y for place in curve.places(found)] == [0.5, pytest.approx(0.75)]
+    assert [place.y for place in final.curves[-1].places(found)] == [pytest.approx(0.95), 1.0]
+    assert curve.places(found[1:]) == [], "without that network nothing can be said"
+
+
+def test_a_prior_is_judged_against_equal_weights() -> None:
+    (figure,) = find_experiment("prior").figures
+    equal = measured("cifar_anytime", (11_000_000, 21_000_000), (0.5, 0.6))
+    better_at_first = measured("prior_20m", (11_000_000, 21_000_000), (0.6, 0.6))
+    gains = figure.curves[0].places([equal, better_at_first])
+    assert all(place.y > 0 for place in gains)
+    assert gains[0].y == pytest.approx(100 * 0.1 * (np.exp(-1) - np.exp(-2)))
+    assert figure.curves[0].places([equal]) == []

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["train"]
 
 RecipeName = Annotated[
-    str | None, typer.Argument(help="paper, paper_imagenet, fast, best, teacher, taught, compare, or a .toml file of your own.")
+    str | None,
+    typer.Argument(help="paper, paper_imagenet, fast, best, teacher, taught, compare, or a .toml file of your own."),
 ]
 Data = Annotated[
     Path | None,

@@ -4,8 +4,9 @@ An experiment compares systems, each a network that is trained or an ensemble of
 what is missing, into one result file for each; figures are drawn from the files that are there.
 """
 
+from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
 from msdnet.reproduce.drawing import draw, figure_table
-from msdnet.reproduce.experiments import EXPERIMENTS, Experiment, find_experiment
+from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
 from msdnet.reproduce.plan import Planned, make_plan
 from msdnet.reproduce.workshop import Failure, Workshop

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msdnet.report import write_chart
-from msdnet.reproduce.experiments import Experiment
+from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Figure
 from msdnet.reproduce.measurement import Measurement, check_comparable
 from msdnet.reproduce.workshop import Workshop

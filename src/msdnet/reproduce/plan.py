@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from msdnet.data import ArrayData, Batch
-from msdnet.reproduce.experiments import Experiment
+from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.subjects import Trained, trained_for
 from msdnet.reproduce.workshop import Standing, Workshop
 from msdnet.training.distributed import pick_device

@@ -1,19 +1,13 @@
-"""The paper's experiments: which systems each compares, and the figures that it draws.
+"""MSDNet and the systems that the paper compares it with, in both settings (figures 5, 7, 8 and 11)."""
 
-A system is declared once, by the curve that it makes in a figure; what must be trained follows from that.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from msdnet.naming import did_you_mean
 from msdnet.presets import network_config
 from msdnet.published import published_for
+from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, computed, envelope, of_published, sizes
-from msdnet.reproduce.subjects import Ensemble, Subject, Trained
-from msdnet.training import Recipe, load_recipe
+from msdnet.reproduce.subjects import Ensemble, Trained
+from msdnet.training import Recipe
 
-__all__ = ["EXPERIMENTS", "Experiment", "find_experiment"]
+__all__ = ["anytime_experiment", "budgeted_experiment", "densenet_star_experiment"]
 
 _CLASSES = {"cifar10": 10, "cifar100": 100}
 _RESNETS = (20, 32, 44, 56, 110)
@@ -21,26 +15,13 @@ _DENSENETS = (16, 28, 58, 100)
 _SEEDS_OF_IDENTICAL = (1, 2, 3, 4)
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Something that the paper shows."""
-
-    name: str
-    title: str
-    dataset: str
-    figures: tuple[Figure, ...]
-
-    @property
-    def subjects(self) -> tuple[Subject, ...]:
-        """Everything that is to be measured."""
-        return tuple(dict.fromkeys(subject for figure in self.figures for subject in figure.subjects))
-
-
 class _Systems:
     """The systems of one data set, all trained by one recipe."""
 
     def __init__(self, dataset: str, recipe: Recipe) -> None:
         self.dataset, self.recipe = dataset, recipe
+        # On CIFAR-10 those that give the figure its meaning.
+        self.all_of_them = dataset == "cifar100"
 
     def one(self, name: str) -> Trained:
         return Trained(name, network_config(name, classes=_CLASSES[self.dataset]), self.recipe)
@@ -79,17 +60,27 @@ class _Systems:
         first = self.one(name)
         return Ensemble(f"ensemble_{name}", (first, *(first.again(seed) for seed in _SEEDS_OF_IDENTICAL)))
 
-    def ensembles(self, places: Places) -> tuple[Curve, ...]:
-        """Curves of the four ensembles."""
-        return (
+    def ensembles(self, places: Places) -> list[Curve]:
+        varying = [
             Curve("ensemble: ResNets, varying", (self.varying("resnets", self.resnets),), places, 1),
-            Curve("ensemble: ResNets, identical", (self.identical("resnet_20"),), places, 1, dashed=True),
             Curve("ensemble: DenseNets, varying", (self.varying("densenets", self.densenets),), places, 2),
+        ]
+        identical = [
+            Curve("ensemble: ResNets, identical", (self.identical("resnet_20"),), places, 1, dashed=True),
             Curve("ensemble: DenseNets, identical", (self.identical("densenet_bc_28_12"),), places, 2, dashed=True),
-        )
+        ]
+        return varying + (identical if self.all_of_them else [])
+
+    def larger(self) -> list[Curve]:
+        """Networks that cost more than any MSDNet here."""
+        return [
+            Curve("Wide ResNets", self.wide_resnets, sizes, 3),
+            Curve("stochastic depth", (self.one("stochastic_110"),), sizes, 4, kind="dots"),
+            Curve("FractalNet", (self.one("fractalnet_20"),), sizes, 5, kind="dots"),
+        ]
 
 
-def _anytime(dataset: str, recipe: Recipe) -> Experiment:
+def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
     curves = [
         Curve("MSDNet", (systems.anytime_msdnet,), anytime, 0),
@@ -97,14 +88,14 @@ def _anytime(dataset: str, recipe: Recipe) -> Experiment:
         *systems.ensembles(anytime),
         Curve("ResNet-MC", (systems.one("resnet_mc"),), anytime, 3),
         Curve("DenseNet-MC", (systems.one("densenet_mc"),), anytime, 4),
-        Curve("FractalNet", (systems.one("fractalnet_20"),), anytime, 5),
+        *([Curve("FractalNet", (systems.one("fractalnet_20"),), anytime, 5)] if systems.all_of_them else []),
         *_published_fractalnet(dataset),
     ]
     title = f"Anytime prediction on {_written(dataset)}"
     return Experiment(f"anytime-{dataset}", title, dataset, (Figure(f"anytime_{dataset}", title, tuple(curves)),))
 
 
-def _budgeted(dataset: str, recipe: Recipe) -> Experiment:
+def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
     title = f"Budgeted batch classification on {_written(dataset)}"
     msdnets = [Curve("MSDNet, each", (one,), budgeted, 6, marks=False) for one in systems.batch_msdnets]
@@ -113,9 +104,7 @@ def _budgeted(dataset: str, recipe: Recipe) -> Experiment:
         Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
         Curve("ResNets", systems.resnets, sizes, 1),
         Curve("DenseNets", systems.densenets, sizes, 2),
-        Curve("Wide ResNets", systems.wide_resnets, sizes, 3),
-        Curve("stochastic depth", (systems.one("stochastic_110"),), sizes, 4, kind="dots"),
-        Curve("FractalNet", (systems.one("fractalnet_20"),), sizes, 5, kind="dots"),
+        *(systems.larger() if systems.all_of_them else []),
         *_published_fractalnet(dataset),
         Curve("ResNet-MC, early exits", (systems.one("resnet_mc"),), budgeted, 1, dashed=True),
         Curve("DenseNet-MC, early exits", (systems.one("densenet_mc"),), budgeted, 2, dashed=True),
@@ -133,7 +122,7 @@ def _budgeted(dataset: str, recipe: Recipe) -> Experiment:
     return Experiment(f"budgeted-{dataset}", title, dataset, figures)
 
 
-def _densenet_star(dataset: str, recipe: Recipe) -> Experiment:
+def densenet_star_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
     plain, star = (
         systems.varying("densenets", systems.densenets),
@@ -170,18 +159,3 @@ def _published_fractalnet(dataset: str) -> list[Curve]:
 
 def _written(dataset: str) -> str:
     return dataset.replace("cifar", "CIFAR-")
-
-
-EXPERIMENTS: dict[str, Callable[[Recipe], Experiment]] = {
-    "anytime-cifar100": lambda recipe: _anytime("cifar100", recipe),
-    "budgeted-cifar100": lambda recipe: _budgeted("cifar100", recipe),
-    "densenet-star": lambda recipe: _densenet_star("cifar100", recipe),
-}
-
-
-def find_experiment(name: str, *, epochs: int | None = None) -> Experiment:
-    """An experiment by its name; with other epochs than its own, results do not mix with those of the others."""
-    if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, EXPERIMENTS)}")
-    recipe = load_recipe("compare")
-    return EXPERIMENTS[name](recipe if epochs is None else recipe.lasting(epochs))

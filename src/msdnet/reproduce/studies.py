@@ -1,0 +1,146 @@
+"""What the paper looks into beside comparisons: why MSDNet is as it is (figures 3 and 10), and the weights of exits."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msdnet.anytime import AnytimeCurve, Exponential
+from msdnet.config import MSDNetConfig, NetworkConfig, even
+from msdnet.presets import network_config
+from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.figure import Curve, Figure, Place, Places, anytime
+from msdnet.reproduce.measurement import Measurement
+from msdnet.reproduce.subjects import Trained
+from msdnet.training import Recipe
+from msdnet.training.recipe import ExitWeights
+
+__all__ = ["ablation_experiment", "prior_experiment", "why_experiment"]
+
+
+# --- figure 3: one classifier on the way, at six places
+
+# Two in each of three resolutions: after a third and two thirds of the nine blocks, or units, of each.
+_PLACES_OF_NINE = (3, 6, 12, 15, 21, 24)
+_PLACES_OF_MSDNET = (3, 7, 10, 14, 17, 21)  # evenly spaced in 24 layers
+
+
+def why_experiment(recipe: Recipe) -> Experiment:
+    """How good a classifier on the way is, and what it costs the last one."""
+    families = {
+        "MSDNet": _with_one_classifier("cifar_anytime", _PLACES_OF_MSDNET, recipe),
+        "DenseNet": _with_one_classifier("densenet_bc_58_12", _PLACES_OF_NINE, recipe),
+        "ResNet": _with_one_classifier("resnet_56", _PLACES_OF_NINE, recipe),
+    }
+    x_name = "place of the classifier on the way, as a share of the layers"
+
+    def figure(name: str, title: str, y_name: str, places: Places) -> Figure:
+        curves = (Curve(family, members, places, colour) for colour, (family, members) in enumerate(families.items()))
+        return Figure(name, title, tuple(curves), x_name, y_name, log_x=False)
+
+    figures = (
+        figure(
+            "why_intermediate", "One classifier on the way: its own accuracy", "relative accuracy", _of_intermediate
+        ),
+        figure("why_final", "One classifier on the way: the accuracy of the last", "relative accuracy", _of_final),
+    )
+    return Experiment("why", "A classifier on the way in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
+
+
+def _with_one_classifier(name: str, places: Sequence[int], recipe: Recipe) -> tuple[Trained, ...]:
+    """A network with its last classifier alone, and with one more at each place in turn."""
+    config = network_config(name)
+    last = config.exit_layers[-1:] if isinstance(config, MSDNetConfig) else ()  # the others do not name their last
+
+    def trained(suffix: str, *place: int) -> Trained:
+        return Trained(f"why_{name}{suffix}", network_config(name, exits=(*place, *last)), recipe)
+
+    return trained(""), *(trained(f"_at_{place}", place) for place in places)
+
+
+def _of_intermediate(measured: Sequence[Measurement]) -> list[Place]:
+    return _relative(measured, 0)
+
+
+def _of_final(measured: Sequence[Measurement]) -> list[Place]:
+    return _relative(measured, -1)
+
+
+def _relative(measured: Sequence[Measurement], exit: int) -> list[Place]:
+    """The accuracy of an exit over that of the network that has only its last."""
+    alone = [one for one in measured if len(one.costs) == 1]
+    if not alone:
+        return []
+    found = []
+    for one in measured:
+        if len(one.costs) > 1:
+            config = NetworkConfig.from_dict(one.network)
+            share = config.exit_layers[0] / config.depth
+            found.append(Place(share, one.test_accuracy[exit] / alone[0].test_accuracy[-1]))
+    return sorted(found)
+
+
+# --- figure 10: what each part of MSDNet is good for
+
+# Growths with which each is nearest to 3.0e8 multiply-adds.
+_ABLATIONS: dict[str, dict[str, int | bool]] = {
+    "msdnet": {"growth": 15},
+    "without_dense": {"growth": 30, "dense": False},
+    "without_scales": {"growth": 14, "multi_scale": False},
+    "without_classifiers": {"growth": 16, "intermediate_classifiers": False},
+    "plain": {"growth": 45, "dense": False, "multi_scale": False, "intermediate_classifiers": False},
+}
+
+
+def ablation_experiment(recipe: Recipe) -> Experiment:
+    """An MSDNet with six classifiers on the way, without each of its parts, and without all of them."""
+    names = {
+        "msdnet": "MSDNet",
+        "without_dense": "without dense connections",
+        "without_scales": "without several scales",
+        "without_classifiers": "without classifiers on the way",
+        "plain": "without all three",
+    }
+    curves = []
+    for colour, (name, changes) in enumerate(_ABLATIONS.items()):
+        network = network_config(MSDNetConfig(exits=even(4, 2, 7)), **changes)
+        subject = Trained(f"ablation_{name}", network, recipe)
+        curves.append(Curve(names[name], (subject,), anytime, colour))
+    title = "What each part of MSDNet is good for"
+    return Experiment("ablation", title, "cifar100", (Figure("ablation", title, tuple(curves)),))
+
+
+# --- section 3: exits weighed by the chance that a budget ends there
+
+_MEANS = (20e6, 40e6, 80e6)
+_JUDGED_AT = tuple(million * 1e6 for million in (10, 15, 20, 30, 40, 60, 80, 120, 160, 240))
+
+
+def prior_experiment(recipe: Recipe) -> Experiment:
+    """Budgets drawn from exponential distributions: what weights derived from one bring against equal weights."""
+    even_weights = Trained("cifar_anytime", network_config("cifar_anytime"), recipe)
+    curves = []
+    for colour, mean in enumerate(_MEANS):
+        weights = ExitWeights(exponential=Exponential(mean))
+        weighted = replace(
+            even_weights,
+            name=f"prior_{mean / 1e6:.0f}m",
+            recipe=replace(recipe, loss=replace(recipe.loss, exit_weights=weights)),
+        )
+        name = f"trained for a mean of {mean / 1e6:.0f} M"
+        curves.append(Curve(name, (even_weights, weighted), _gain_over_even_weights, colour))
+    title = "Exits weighed by P(B)"
+    figure = Figure(
+        "prior",
+        f"{title}: expected accuracy, against equal weights",
+        tuple(curves),
+        "mean of the budgets it is judged by, million multiply-adds",
+        "gain in expected accuracy, points",
+    )
+    return Experiment("prior", f"{title}: does it help where it should?", "cifar100", (figure,))
+
+
+def _gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
+    if len(measured) != 2:
+        return []
+    even_weights, weighted = (AnytimeCurve(one.costs, one.test_accuracy) for one in measured)
+    gains = [weighted.expected(Exponential(mean)) - even_weights.expected(Exponential(mean)) for mean in _JUDGED_AT]
+    return [Place(mean / 1e6, 100 * gain) for mean, gain in zip(_JUDGED_AT, gains, strict=True)]
