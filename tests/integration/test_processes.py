@@ -18,6 +18,7 @@ from msdnet.training.loss import training_loss
 from msdnet.training.recipe import Optimiser
 from msdnet.training.schedule import learning_rate
 from tests.helpers import TINY, ColouredSquares
+from tests.unit.test_reproduce import paint_images
 
 RECIPE = Recipe(epochs=2, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
@@ -110,3 +111,33 @@ def train_alone() -> dict[str, torch.Tensor]:
 
 def _environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+
+
+REPRODUCE = """
+import sys
+from pathlib import Path
+from tests.unit.test_reproduce import PAIR, workshop
+folder = Path(sys.argv[1])
+assert workshop(folder / "images", folder).carry_out([PAIR]) == []
+"""
+
+
+def test_an_experiment_under_torchrun_trains_together_and_measures_once(tmp_path: Path) -> None:
+    """Two networks and their ensemble, one after the other, by two processes."""
+    paint_images(tmp_path / "images")
+    (tmp_path / "run.py").write_text(REPRODUCE)
+    done = subprocess.run(
+        [*TORCHRUN, "run.py", str(tmp_path)],
+        cwd=tmp_path,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / "results/folder").iterdir()} == {
+        "pair.json",
+        "resnet.json",
+        "resnet_seed1.json",
+    }

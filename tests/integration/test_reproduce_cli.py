@@ -62,3 +62,24 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
     assert all(Path(file).exists() for file in told["files"])
     table = run("densenet-star", "--draw", "--results", str(tmp_path / "results")).stdout
     assert "ensemble: DenseNets*, varying" in table
+
+
+def test_imagenets_experiment_runs_from_end_to_end_on_photos(photos: Path, tmp_path: Path) -> None:
+    """Four classes of a few real photos stand for the thousand; one system alone, and one stopped half-way."""
+    for part, count in (("train", 10), ("val", 4)):
+        for folder in sorted((photos / part).iterdir())[:4]:
+            (tmp_path / "photos" / part / folder.name).mkdir(parents=True)
+            for photo in sorted(folder.iterdir())[:count]:
+                (tmp_path / "photos" / part / folder.name / photo.name).symlink_to(photo)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    options = ["--data", str(tmp_path / "photos"), "--epochs", "1", "--batch-size", "12", *places]
+    done = run("budgeted-imagenet", "--only", "imagenet_4", "--only", "imagenet_densenet_37", *options)
+    assert done.returncode == 0, done.stderr
+    values = json.loads((tmp_path / "results/imagenet/imagenet_4.json").read_text())
+    assert (values["dataset"], values["network"]["classes"]) == ("photos", 4)
+    assert (values["images"]["training"], values["images"]["held_out"], values["images"]["test"]) == (36, 4, 16)
+    assert len(values["test_accuracy"]) == 5
+    assert {point["method"] for point in values["points"]} == {"paper", "accuracy"}
+    assert min(point["budget"] for point in values["points"]) >= values["whole_costs"][0]
+    assert "not measured yet: imagenet_6, imagenet_7" in done.stdout
+    assert (tmp_path / "results/figures/budgeted_imagenet.svg").exists()

@@ -55,8 +55,12 @@ SMALL = Experiment(
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return paint_images(tmp_path_factory.mktemp("images"))
+
+
+def paint_images(root: Path) -> Path:
     """Noise of five colours: 24 training and 8 test images of each."""
-    root, random = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
+    random = np.random.default_rng(0)
     for part, count in (("train", 24), ("val", 8)):
         for label in range(CLASSES):
             for number in range(count):
@@ -313,8 +317,8 @@ def test_every_system_of_an_experiment_can_be_built_for_its_data(name: str) -> N
     for subject in experiment.subjects:
         with torch.device("meta"):
             network = create_network(subject.network)
-        assert network.config.classes == (10 if experiment.dataset == "cifar10" else 100)
-        assert len(network.costs(32)) == len(subject.network.exit_layers)
+        assert network.config.classes == {"cifar10": 10, "cifar100": 100, "imagenet": 1000}[experiment.dataset]
+        assert network.exit_count == len(subject.network.exit_layers)
 
 
 def test_a_name_stands_for_one_system_in_all_experiments() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from msdnet.data import DataConfig
     from msdnet.reproduce import Experiment, Workshop
 
 __all__ = ["reproduce"]
@@ -30,6 +31,9 @@ AtOnce = Annotated[int, typer.Option(metavar="N", min=1, help="Networks that are
 Epochs = Annotated[
     int | None, typer.Option(metavar="N", help="Other than the experiment's; such results do not mix with others.")
 ]
+BatchSize = Annotated[
+    int | None, typer.Option(metavar="N", help="Other than the recipe's; the learning rate follows. Not mixed either.")
+]
 Subset = Annotated[int | None, typer.Option(metavar="N", help="Train on so many images only, for a quick try.")]
 Device = Annotated[
     str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1. Default: a GPU if there is one.")
@@ -49,6 +53,7 @@ def reproduce(
     figures: Figures = None,
     at_once: AtOnce = 1,
     epochs: Epochs = None,
+    batch_size: BatchSize = None,
     subset: Subset = None,
     device: Device = None,
     as_json: AsJson = False,
@@ -60,21 +65,26 @@ def reproduce(
     Example: msdnet reproduce anytime-cifar100 --plan
     """
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
-    from msdnet.data import DataConfig
+    from msdnet.files import CIFAR, find_classes
     from msdnet.reproduce import EXPERIMENTS, Workshop, find_experiment
     from msdnet.training import Interrupted
+    from msdnet.training.distributed import is_first
 
     if list_all or name is None:
-        _list([find_experiment(known, epochs=epochs) for known in EXPERIMENTS], as_json)
+        _list([find_experiment(known) for known in EXPERIMENTS], as_json)
         return
-    experiment = find_experiment(name, epochs=epochs)
+    changes = {"epochs": epochs, "batch_size": batch_size}
+    experiment = find_experiment(name, **changes)
+    if experiment.dataset not in CIFAR and data is not None:  # a folder, which may have other classes than ImageNet's
+        experiment = find_experiment(name, **changes, classes=len(find_classes(data)))
     workshop = Workshop(
-        DataConfig(dataset=experiment.dataset, root=None if data is None else str(data), subset=subset),
+        _data_config(experiment.dataset, data, subset, needed=not (plan or draw)),
         results,
         runs,
         device=device,
         at_once=at_once,
         say=lambda text: typer.echo(text, err=as_json),
+        name=experiment.dataset,
     )
     if plan:
         _plan(experiment, workshop, as_json)
@@ -84,9 +94,20 @@ def reproduce(
     except Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    _draw(experiment, workshop, figures or results / "figures", as_json)
+    if is_first():  # of several processes under torchrun
+        _draw(experiment, workshop, figures or results / "figures", as_json)
     if failed:
         raise typer.Exit(1)
+
+
+def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed: bool) -> "DataConfig":
+    from msdnet.data import DataConfig
+    from msdnet.files import CIFAR, FOLDER
+
+    root = None if data is None else str(data)
+    if dataset in CIFAR:
+        return DataConfig(dataset=dataset, root=root, subset=subset)
+    return DataConfig(dataset=FOLDER, root=root if needed or root else ".", subset=subset)
 
 
 def _list(experiments: list["Experiment"], as_json: bool) -> None:

@@ -1,6 +1,5 @@
 """`msdnet train`: start a training, or go on with one."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,6 +77,7 @@ def train(
     Example: msdnet train fast --data cifar/ --out runs/first
     """
     from msdnet import training
+    from msdnet.training.distributed import is_first
 
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
     either_way: dict[str, Any] = {
@@ -102,7 +102,7 @@ def train(
     except training.Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    if os.environ.get("RANK", "0") == "0":  # torchrun starts several, and one is enough to tell
+    if is_first():  # torchrun starts several, and one is enough to tell
         _print_summary(summary)
 
 

@@ -10,7 +10,7 @@ from msdnet.checks import check_whole
 from msdnet.files.parts import Part, hold_out
 from msdnet.pixels import ENDINGS
 
-__all__ = ["Found", "LabelledFile", "digest", "divide", "find_images", "find_tests"]
+__all__ = ["Found", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_tests"]
 
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
 
@@ -42,6 +42,14 @@ def find_images(root: Path, classes: Sequence[str] | None, held_out: int | None,
     train, tests = root / "train", [root / "val", root / "test"]
     divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
     return (_find_divided if divided else _find_whole)(root, classes, held_out, seed)
+
+
+def find_classes(root: Path) -> tuple[str, ...]:
+    """The classes of a folder's training images, without looking at these."""
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
+    train = root / "train"
+    return tuple(_class_names(train if train.is_dir() else root))
 
 
 def find_tests(root: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ...], list[LabelledFile]] | None:

@@ -7,16 +7,21 @@ from typing import NamedTuple
 from msdnet.naming import did_you_mean
 from msdnet.reproduce.comparison import anytime_experiment, budgeted_experiment, densenet_star_experiment
 from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.imagenet import anytime_imagenet, budgeted_imagenet
 from msdnet.reproduce.studies import ablation_experiment, prior_experiment, why_experiment
-from msdnet.training import Recipe, load_recipe
+from msdnet.training import load_recipe
 
 __all__ = ["EXPERIMENTS", "find_experiment"]
 
 
 class _Entry(NamedTuple):
-    build: Callable[[Recipe], Experiment]
+    build: Callable[..., Experiment]
+    """From a recipe and, where the data are a folder's, the number of classes."""
     epochs: int = 100
-    """Of the recipe `compare`, for all of its systems."""
+    recipe: str = "compare"
+    """For all of its systems."""
+    classes: int | None = None
+    """By default, where the data are a folder's."""
 
 
 EXPERIMENTS: dict[str, _Entry] = {
@@ -28,12 +33,22 @@ EXPERIMENTS: dict[str, _Entry] = {
     "prior": _Entry(prior_experiment),
     "anytime-cifar10": _Entry(partial(anytime_experiment, "cifar10")),
     "budgeted-cifar10": _Entry(partial(budgeted_experiment, "cifar10")),
+    "anytime-imagenet": _Entry(anytime_imagenet, 90, "paper_imagenet", classes=1000),
+    "budgeted-imagenet": _Entry(budgeted_imagenet, 90, "paper_imagenet", classes=1000),
 }
 
 
-def find_experiment(name: str, *, epochs: int | None = None) -> Experiment:
-    """An experiment by its name; with other epochs than its own, results do not mix with those of the others."""
+def find_experiment(
+    name: str, *, epochs: int | None = None, batch_size: int | None = None, classes: int | None = None
+) -> Experiment:
+    """An experiment by its name.
+
+    - epochs, batch_size: other than its own; such results do not mix with the others'
+    - classes: of the folder of images that stands for ImageNet
+    """
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, EXPERIMENTS)}")
     entry = EXPERIMENTS[name]
-    return entry.build(load_recipe("compare").lasting(entry.epochs if epochs is None else epochs))
+    recipe = load_recipe(entry.recipe).lasting(entry.epochs if epochs is None else epochs)
+    recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
+    return entry.build(recipe) if entry.classes is None else entry.build(recipe, classes or entry.classes)

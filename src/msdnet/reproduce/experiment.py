@@ -18,7 +18,11 @@ class Experiment:
     name: str
     title: str
     dataset: str
+    """cifar10, cifar100 or imagenet."""
     figures: tuple[Figure, ...]
+    training_images: int = 45_000
+    side: int = 32
+    """Of the images."""
 
     @property
     def subjects(self) -> tuple[Subject, ...]:

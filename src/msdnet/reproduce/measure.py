@@ -87,8 +87,8 @@ def _points(
     """What each budget that the network can keep brings; thresholds are fitted on the held-out images."""
     if len(costs) == 1:
         return
-    enough = next((budget for budget in BUDGETS if budget >= whole_costs[-1]), BUDGETS[-1])
-    budgets = [budget for budget in BUDGETS if whole_costs[0] <= budget <= max(enough, 300e6)]
+    scale = 1 if whole_costs[-1] <= BUDGETS[-1] else 10  # of ImageNet's networks, and of FractalNet
+    budgets = [scale * budget for budget in BUDGETS if whole_costs[0] <= scale * budget]
     for method in METHODS:
         family = PolicyFamily(held_out.confidence, held_out.correct, whole_costs, method=method)
         for budget in budgets:

@@ -16,7 +16,6 @@ from msdnet.training.run import make_step
 
 __all__ = ["Planned", "make_plan"]
 
-TRAINING_IMAGES = 45_000  # of CIFAR, 5,000 being held out
 _TIMED_STEPS = 5
 _ROWS_ON_CPU = 16  # a step of the whole batch would take a minute for the largest networks
 
@@ -38,25 +37,27 @@ def make_plan(experiment: Experiment, workshop: Workshop) -> Iterator[Planned]:
     for trained in networks.values():
         standing = workshop.standing(trained)
         to_do = standing in ("begun", "missing")
-        yield Planned(trained.name, standing, _training_seconds(trained, device) if to_do else 0.0)
+        yield Planned(trained.name, standing, _training_seconds(trained, experiment, device) if to_do else 0.0)
 
 
-def _training_seconds(trained: Trained, device: torch.device) -> float:
-    """Epochs times steps times what one takes; images are noise, of which the time does not depend."""
+def _training_seconds(trained: Trained, experiment: Experiment, device: torch.device) -> float:
+    """Epochs times steps times what one takes; images are noise, of which the time does not depend.
+
+    What it takes to read images from a disk is not in it.
+    """
     recipe = trained.recipe
     rows = recipe.batch_size if device.type == "cuda" else min(_ROWS_ON_CPU, recipe.batch_size)
-    classes = trained.network.classes
-    pixels = np.random.default_rng(0).integers(0, 256, (2 * max(rows, classes), 32, 32, 3), dtype=np.uint8)
-    data = ArrayData(
-        pixels, np.arange(len(pixels)) % classes, [str(k) for k in range(classes)], held_out=classes, device=device
-    )
+    side, classes = experiment.side, trained.network.classes
+    labels = np.arange(2 * classes) % classes
+    none = np.zeros((len(labels), side, side, 3), dtype=np.uint8)
+    data = ArrayData(none, labels, [str(k) for k in range(classes)], held_out=classes, device=device)
     step = make_step(trained.network, recipe, data, device)
-    images = torch.randn(rows, 3, 32, 32, device=device)
+    images = torch.randn(rows, 3, side, side, device=device)
     batch = Batch(images, torch.arange(rows, device=device) % classes)
     steps = _TIMED_STEPS if device.type == "cuda" else 1
     _seconds(step, batch, device, 1)  # kernels are chosen, and the graph is captured
     each = _seconds(step, batch, device, steps) / steps
-    return recipe.epochs * (TRAINING_IMAGES // recipe.batch_size) * each * recipe.batch_size / rows
+    return recipe.epochs * (experiment.training_images // recipe.batch_size) * each * recipe.batch_size / rows
 
 
 def _seconds(step: object, batch: Batch, device: torch.device, steps: int) -> float:

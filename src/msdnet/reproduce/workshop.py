@@ -12,13 +12,14 @@ import torch
 from msdnet.checks import from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, open_data
+from msdnet.files import FOLDER, SIDE
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.training import Recipe, StopSignal, Summary, load_run, resume, together, train
 from msdnet.training.display import Display, EpochFigures
-from msdnet.training.distributed import pick_device
+from msdnet.training.distributed import is_first, pick_device
 from msdnet.training.run import RUN, read_run
 from msdnet.training.together import ALONE
 from msdnet.training.trainer import MODEL, SUMMARY, check_same
@@ -47,12 +48,14 @@ class Workshop:
     at_once: int = 1
     """Networks that are trained side by side."""
     say: Callable[[str], None] = field(default=print)
+    name: str | None = None
+    """Of the data, where it is not that of the data set."""
 
     def file_of(self, subject: Subject) -> Path:
-        return self.results / self.data.dataset / f"{subject.name}.json"
+        return self.results / (self.name or self.data.dataset) / f"{subject.name}.json"
 
     def run_of(self, trained: Trained) -> Path:
-        return self.runs / self.data.dataset / trained.name
+        return self.runs / (self.name or self.data.dataset) / trained.name
 
     def measured(self, subject: Subject) -> Measurement | None:
         """What is known of it, if it was measured."""
@@ -90,10 +93,11 @@ class Workshop:
 
     def _costliest_first(self, networks: Sequence[Trained]) -> list[Trained]:
         """So that the last to end is a short one."""
+        side = self.data.crop_size if self.data.dataset == FOLDER else SIDE
 
         def cost(trained: Trained) -> int:
             with torch.device("meta"):
-                return create_network(trained.network).costs(max(32, trained.network.smallest_side), lazy=False)[-1]
+                return create_network(trained.network).costs(side, lazy=False)[-1]
 
         return sorted(networks, key=cost, reverse=True)
 
@@ -122,13 +126,15 @@ class Workshop:
                 display=display,
                 **options,  # type: ignore[arg-type]
             )
-        self.say(f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {_percent(summary.held_out_accuracy)}")
-        if stop.number == 0:
-            with ALONE:  # nothing of it is lost if what comes later is stopped
+        if is_first():  # of several processes under torchrun, which only train together
+            self.say(
+                f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {_percent(summary.held_out_accuracy)}"
+            )
+            with ALONE:
                 self._measure(trained, stop)
 
     def _measure(self, subject: Subject, _stop: StopSignal) -> None:
-        if self.file_of(subject).exists():
+        if self.file_of(subject).exists() or not is_first():
             return
         for trained in trained_for(subject):
             self._check_run(trained)

@@ -10,7 +10,15 @@ from torch import distributed
 
 from msdnet.data.base import Shard
 
-__all__ = ["first_on_machine_first", "from_first", "largest_of_all", "pick_device", "processes", "wait_for_all"]
+__all__ = [
+    "first_on_machine_first",
+    "from_first",
+    "is_first",
+    "largest_of_all",
+    "pick_device",
+    "processes",
+    "wait_for_all",
+]
 
 T = TypeVar("T")
 
@@ -43,6 +51,11 @@ def processes(device: torch.device) -> Iterator[Shard]:
         yield Shard(distributed.get_rank(), world)
     finally:
         distributed.destroy_process_group()
+
+
+def is_first() -> bool:
+    """Whether this is the only process, or the one of several that tells what they do."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import torch
 
-__all__ = ["ALONE", "Done", "Interrupted", "StopSignal", "together"]
+__all__ = ["ALONE", "Done", "Interrupted", "Job", "StopSignal", "together"]
 
 T = TypeVar("T")
 
@@ -60,6 +60,10 @@ class StopSignal:
                 signal.signal(number, handler)
 
 
+Job: TypeAlias = Callable[[StopSignal], T]
+"""Something to do, until it is asked to stop."""
+
+
 class Done(NamedTuple, Generic[T]):
     """What came of a job."""
 
@@ -69,21 +73,40 @@ class Done(NamedTuple, Generic[T]):
     error: Exception | None
 
 
-def together(jobs: Sequence[Callable[[StopSignal], T]], *, at_once: int, device: torch.device) -> Iterator[Done[T]]:
+def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> Iterator[Done[T]]:
     """Do jobs, so many at once, and tell of each when it is done. One that fails does not stop the others.
 
     A signal stops them all: those under way save what they have, and `Interrupted` is raised when the last has.
+    One at a time needs no threads.
     """
     stop = StopSignal()
+    with stop.noted():
+        yield from _one_by_one(jobs, stop) if at_once == 1 else _in_threads(jobs, stop, at_once, device)
+    if stop.number:
+        name = signal.Signals(stop.number).name
+        message = f"stopped by {name}; what was under way is saved, and goes on with the same command"
+        raise Interrupted(message, stop.number)
 
-    def work(job: Callable[[StopSignal], T]) -> T:
+
+def _one_by_one(jobs: Sequence[Job[T]], stop: StopSignal) -> Iterator[Done[T]]:
+    for place, job in enumerate(jobs):
+        try:
+            yield Done(place, job(stop), None)
+        except Interrupted:
+            return
+        except Exception as error:
+            yield Done(place, None, error)
+
+
+def _in_threads(jobs: Sequence[Job[T]], stop: StopSignal, at_once: int, device: torch.device) -> Iterator[Done[T]]:
+    def work(job: Job[T]) -> T:
         if stop.number:
             raise Interrupted("not begun", stop.number)
         own = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         with torch.cuda.stream(own):
             return job(stop)
 
-    with stop.noted(), ThreadPoolExecutor(at_once) as threads:
+    with ThreadPoolExecutor(at_once) as threads:
         places: dict[Future[T], int] = {threads.submit(work, job): place for place, job in enumerate(jobs)}
         try:
             for future in _as_they_end(places):
@@ -96,10 +119,6 @@ def together(jobs: Sequence[Callable[[StopSignal], T]], *, at_once: int, device:
         except BaseException:  # whoever listened has gone: the rest is to stop as if asked to
             stop.number = stop.number or signal.SIGTERM
             raise
-    if stop.number:
-        name = signal.Signals(stop.number).name
-        message = f"stopped by {name}; what was under way is saved, and goes on with the same command"
-        raise Interrupted(message, stop.number)
 
 
 def _as_they_end(futures: Iterable[Future[T]]) -> Iterator[Future[T]]:

@@ -1,0 +1,81 @@
+"""Both settings on ImageNet (figures 5 and 7, left), or on any folder of images in its layout."""
+
+from dataclasses import replace
+
+from msdnet.presets import network_config
+from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.figure import Curve, Figure, anytime, budgeted, computed, envelope, sizes
+from msdnet.reproduce.subjects import Ensemble, Trained
+from msdnet.training import Recipe
+
+__all__ = ["anytime_imagenet", "budgeted_imagenet"]
+
+_MSDNETS = (4, 6, 7)
+_RESNETS = (10, 18, 26, 34, 50)
+_DENSENETS = (37, 57, 77, 99, 121)
+_ALEXNET_RATE = 0.1  # of the others': without BN it does not bear more
+_TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
+
+
+class _Systems:
+    def __init__(self, recipe: Recipe, classes: int) -> None:
+        self.recipe, self.classes = recipe, classes
+
+    def one(self, name: str) -> Trained:
+        return Trained(name, network_config(name, classes=self.classes), self.recipe)
+
+    @property
+    def msdnets(self) -> tuple[Trained, ...]:
+        return tuple(self.one(f"imagenet_{k}") for k in _MSDNETS)
+
+    @property
+    def resnets(self) -> tuple[Trained, ...]:
+        return tuple(self.one(f"imagenet_resnet_{layers}") for layers in _RESNETS)
+
+    @property
+    def densenets(self) -> tuple[Trained, ...]:
+        return tuple(self.one(f"imagenet_densenet_{layers}") for layers in _DENSENETS)
+
+    @property
+    def alexnet(self) -> Trained:
+        slow = replace(self.recipe.optimiser, learning_rate=self.recipe.optimiser.learning_rate * _ALEXNET_RATE)
+        return replace(self.one("imagenet_alexnet"), recipe=replace(self.recipe, optimiser=slow))
+
+    @property
+    def ensembles(self) -> dict[str, Ensemble]:
+        return {
+            "ensemble: ResNets": Ensemble("ensemble_resnets", self.resnets),
+            "ensemble: DenseNets": Ensemble("ensemble_densenets", self.densenets),
+        }
+
+
+def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
+    systems = _Systems(recipe, classes)
+    largest = systems.msdnets[-1:]
+    curves = [
+        Curve("MSDNet", largest, anytime, 0),
+        Curve("MSDNet, lazy", largest, computed, 0, dashed=True, marks=False),
+        *(Curve(name, (one,), anytime, colour) for colour, (name, one) in enumerate(systems.ensembles.items(), 1)),
+    ]
+    title = "Anytime prediction on ImageNet"
+    figures = (Figure("anytime_imagenet", title, tuple(curves)),)
+    return Experiment("anytime-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE)
+
+
+def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
+    systems = _Systems(recipe, classes)
+    curves = [
+        *(Curve("MSDNet, each", (one,), budgeted, 6, marks=False) for one in systems.msdnets),
+        Curve("MSDNet, best of held-out", systems.msdnets, envelope, 0),
+        *(
+            Curve(f"{name}, early exits", (one,), budgeted, colour, dashed=True)
+            for colour, (name, one) in enumerate(systems.ensembles.items(), 1)
+        ),
+        Curve("ResNets", systems.resnets, sizes, 1),
+        Curve("DenseNets", systems.densenets, sizes, 2),
+        Curve("GoogLeNet", (systems.one("imagenet_googlenet"),), sizes, 3, kind="dots"),
+        Curve("AlexNet", (systems.alexnet,), sizes, 4, kind="dots"),
+    ]
+    title = "Budgeted batch classification on ImageNet"
+    figures = (Figure("budgeted_imagenet", title, tuple(curves)),)
+    return Experiment("budgeted-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE)
