@@ -70,11 +70,12 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
 
 def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
     from msdnet.report.charts import PAPER, Lines, Series
+    from msdnet.report.contents import COMPUTED
 
     millions, percent = ([row[key] * factor for row in rows] for key, factor in (("budget", 1e-6), ("accuracy", 100)))
     series = [Series("held-out images", millions, percent)]
     title = f"{model.manifest.name}: what a budget brings"
-    return Lines(title, "million multiply-adds an image", "% right", series, log_x=True).svg(PAPER)
+    return Lines(title, COMPUTED, "% right", series, log_x=True).svg(PAPER)
 
 
 def profile(

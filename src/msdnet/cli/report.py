@@ -17,6 +17,14 @@ Data = Annotated[
     typer.Option(help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones."),
 ]
 Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        help="A class to show easy and hard images of; may be given several times. Default: those with most hard ones.",
+    ),
+]
 Figures = Annotated[
     Path | None, typer.Option(help="A folder for the charts as SVG, and as PNG with the extra `figures`.")
 ]
@@ -27,6 +35,7 @@ def report(
     out: Out = Path("report.html"),
     data: Data = None,
     dataset: Dataset = None,
+    classes: Classes = None,
     figures: Figures = None,
 ) -> None:
     """Write a report: accuracy against cost and time, where images leave, hard classes, a gallery, provenance.
@@ -41,7 +50,7 @@ def report(
         bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
         model = msdnet.load(bundle)
         images = None if data is None else open_images([model], data, dataset, "test")
-        written = write_report(model, out, data=images, run=run, figures=figures)
+        written = write_report(model, out, data=images, run=run, classes=classes or (), figures=figures)
     for path in written:
         typer.echo(f"wrote {path}")
     if figures is not None and not any(path.suffix == ".png" for path in written):
