@@ -33,7 +33,8 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     from msdnet.policy import usual_budgets
 
     loaded = msdnet.load(model)
-    asked = usual_budgets(loaded.costs) if budgets is None else parse_budgets(budgets, loaded.costs[-1])
+    costs = loaded.costs
+    asked = usual_budgets(costs) if budgets is None else parse_budgets(budgets, costs[0], costs[-1])
     policies = [loaded.policy(one) for one in asked]
     rows = [
         {"budget": one, "accuracy": policy.accuracy_, "spent": policy.cost_, "shares": list(policy.shares_)}

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -56,41 +56,61 @@ def classify(
         raise ValueError("--hard says how a budget is kept: give --budget or --time with it")
     seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
     loaded = msdnet.load(model)
-    spend = None if budget is None else parse_budget(budget, loaded.costs[-1])
-    pictures = Pictures(find_pictures(paths), loaded.engine.images)
-    start = time.perf_counter()
-    if limit is None:
-        rows = list(loaded.classify(pictures, budget=spend, seconds=seconds, hard=hard))
-        answers = [_row(one.name, one.confidence, one.exit, one.cost, one.seconds) for one in rows]
-    else:
-        answers = list(_by_deadline(loaded, pictures, limit))
-    took = time.perf_counter() - start
-    for name, why in pictures.unread:
-        typer.echo(f"msdnet: {name}: {why}", err=True)
-    if not answers:
-        unread = len(pictures.unread)
-        raise ValueError(
-            f"no picture could be read of {unread:,}" if unread else f"no pictures found: {' '.join(paths)}"
-        )
-    named = [{"image": name, **answer} for name, answer in zip(pictures.names, answers, strict=True)]
-    if as_json:
-        for row in named:
-            typer.echo(json.dumps(row))
-    else:
-        _print(named, loaded, took)
-    if pictures.unread:
+    spend = None if budget is None else parse_budget(budget, loaded.costs[0], loaded.costs[-1])
+    if limit is not None:
+        loaded.profile([1], seconds=0.3)
+    start, unread = time.perf_counter(), 0
+    rows, answered = [], 0
+    for group in find_pictures(paths):
+        pictures = Pictures(group, loaded.engine.images)
+        if limit is None:
+            found = _within_budget(loaded, pictures, budget=spend, seconds=seconds, hard=hard)
+        else:
+            found = _by_deadline(loaded, pictures, limit)
+        for row in found:
+            answered += 1
+            if as_json:
+                typer.echo(json.dumps(row))
+            else:
+                rows.append(row)
+        unread += _tell(pictures.unread)
+    if not answered:
+        _refuse(paths, unread)
+    if not as_json:
+        _print(rows, loaded, time.perf_counter() - start)
+    if unread:
         sys.exit(NOT_ALL)
 
 
+def _tell(unread: list[tuple[str, str]]) -> int:
+    for name, why in unread:
+        typer.echo(f"msdnet: {name}: {why}", err=True)
+    return len(unread)
+
+
+def _refuse(paths: list[str], unread: int) -> NoReturn:
+    from msdnet.pixels import ENDINGS
+
+    if unread:
+        raise ValueError(f"no picture could be read of {unread:,}")
+    raise ValueError(f"no pictures found: {' '.join(paths)} (folders are searched for {' '.join(ENDINGS)})")
+
+
+def _within_budget(model: "Model", pictures: Pictures, **budget: Any) -> Iterator[dict[str, Any]]:
+    result = model.classify(pictures, **budget)
+    for name, one in zip(pictures.names, result, strict=True):
+        yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
+
+
 def _by_deadline(model: "Model", pictures: Pictures, seconds: float) -> Iterator[dict[str, Any]]:
-    model.profile([1], seconds=0.3)
     for pixels in pictures:
         step = model.answer(pixels, deadline_ms=1e3 * seconds)
-        yield _row(step.name, step.confidence, step.exit, step.cost, step.seconds)
+        yield _row(pictures.names[-1], step.name, step.confidence, step.exit, step.cost, step.seconds)
 
 
-def _row(label: str, sure: float, exit: int, cost: float, seconds: float) -> dict[str, Any]:
+def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: float) -> dict[str, Any]:
     return {
+        "image": image,
         "label": label,
         "confidence": round(sure, 4),
         "exit": exit,

@@ -94,9 +94,9 @@ def evaluate(
     loaded = [msdnet.load(name, engine=engine) for name in model]
     if len({one.manifest.name for one in loaded}) < len(loaded):
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
+    first, full = min(_costs(one, whole)[0] for one in loaded), max(_costs(one, whole)[-1] for one in loaded)
+    wanted = None if budgets is None else parse_budgets(budgets, first, full)
     images = open_images(loaded, data, dataset, part)
-    full = max(_costs(one, whole)[-1] for one in loaded)
-    wanted = None if budgets is None else parse_budgets(budgets, full)
     evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [one.points(asked, whole=whole) if one.model.manifest.held_out else [] for one in evaluations]
