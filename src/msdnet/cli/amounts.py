@@ -19,13 +19,13 @@ def parse_budget(text: str, first: float, full: float) -> float:
     Traceback (most recent call last):
     ValueError: a budget must be at least 10% (8M), which the first exit takes; 5% is 4M
     """
-    number, factor = text.strip(), 1.0
+    number, factor, parts = text.strip(), 1.0, 1
     if number.endswith("%"):
-        number, factor = number[:-1], full / 100
+        number, factor, parts = number[:-1], full, 100  # divided last, so that 100% is neither more nor less than all
     elif number[-1:] in _FACTORS:
         number, factor = number[:-1], _FACTORS[number[-1]]
     try:
-        amount = float(number) * factor
+        amount = float(number) * factor / parts
     except ValueError:
         amount = math.nan
     if not math.isfinite(amount):

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["budget", "profile"]
 
-ModelName = Annotated[str, typer.Argument(help="A model of the package (`msdnet models`), or a bundle's folder.")]
-Budgets = Annotated[str | None, typer.Option(help="Multiply-adds an image, on average: 10M,20M,30% (of the full).")]
-Plot = Annotated[Path | None, typer.Option(help="Also draw the curve into this SVG file.")]
-Batches = Annotated[str | None, typer.Option(help="Sizes of batches to measure: 1,32.")]
-Seconds = Annotated[float, typer.Option(help="How long to measure each size.")]
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder.")
+]
+Budgets = Annotated[
+    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds an image, on average: 10M,20M,30% (of the full).")
+]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the curve into this SVG file.")]
+Batches = Annotated[str | None, typer.Option(metavar="SIZES", help="Sizes of batches to measure: 1,32.")]
+Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to measure each size.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _BAR = 30  # characters

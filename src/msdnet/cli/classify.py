@@ -21,14 +21,21 @@ NOT_ALL = 3  # what the command ends with when some pictures could not be read
 
 Paths = Annotated[
     list[str],
-    typer.Argument(help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."),
+    typer.Argument(
+        metavar="PICTURE", help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."
+    ),
 ]
 ModelName = Annotated[
-    str, typer.Option("--model", help="A model of the package (`msdnet models`), or a bundle's folder.")
+    str,
+    typer.Option("--model", metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder."),
 ]
-Budget = Annotated[str | None, typer.Option(help="Multiply-adds an image, on average: 20M, 1.5G, 30% (of the full).")]
-Time = Annotated[str | None, typer.Option("--time", help="Time an image, on average: 3ms.")]
-Deadline = Annotated[str | None, typer.Option(help="For each image on its own: the best answer within, say, 5ms.")]
+Budget = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="Multiply-adds an image, on average: 20M, 1.5G, 30% (of the full).")
+]
+Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time an image, on average: 3ms.")]
+Deadline = Annotated[
+    str | None, typer.Option(metavar="TIME", help="For each image on its own: the best answer within, say, 5ms.")
+]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in all, whatever the images.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
@@ -43,6 +50,10 @@ def classify(
     as_json: Json = False,
 ) -> None:
     """Classify pictures within a budget; without one, each goes to the last exit.
+
+    With --json a line for each image, as soon as it is answered where paths come by a pipe: image (as it was given),
+    label (of the class), confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from
+    the moment that it, and those that came with it, were taken up; with --deadline, for this image alone).
 
     Ends with 0 if all were answered, 3 if some could not be read (they are named), 1 if none was.
 

@@ -7,19 +7,21 @@ import typer
 
 __all__ = ["export"]
 
-Run = Annotated[Path, typer.Argument(help="Folder of a finished training.")]
-Out = Annotated[Path, typer.Option(help="Folder for the bundle; it must not be there yet.")]
-Name = Annotated[str | None, typer.Option(help="What the model is called. Default: the folder's name.")]
-Data = Annotated[Path | None, typer.Option(help="Where the data are now, if they have moved.")]
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished training.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the bundle; it must not be there yet.")]
+Name = Annotated[str | None, typer.Option(metavar="NAME", help="What the model is called. Default: the folder's name.")]
+Data = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
 HeldOut = Annotated[bool, typer.Option(help="Look at the held-out images; without them the bundle can keep no budget.")]
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
 Test = Annotated[bool, typer.Option("--test", help="Look at the test images, and write the accuracies down.")]
 Averaging = Annotated[
     float | None,
-    typer.Option(help="Answer with the average of the exits so far; exit j counts j to this power: 0, 0.5, 1."),
+    typer.Option(
+        metavar="POWER", help="Answer with the average of the exits so far; exit j counts j to this power: 0, 0.5, 1."
+    ),
 ]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... Default: a GPU if there is one.")]
+Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, ... Default: a GPU if there is one.")]
 
 
 def export(

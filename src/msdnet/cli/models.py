@@ -21,15 +21,23 @@ __all__ = ["SAMPLES", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
-Models = Annotated[list[str], typer.Argument(help="Of the package (see `msdnet models`), or folders of bundles.")]
+Models = Annotated[
+    list[str], typer.Argument(metavar="MODEL", help="Of the package (see `msdnet models`), or folders of bundles.")
+]
 Data = Annotated[
     str | None,
-    typer.Option(help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here.",
+    ),
 ]
-Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
-Part = Annotated[str, typer.Option(help="test, or held_out to see what thresholds are fitted to.")]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
+]
+Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out to see what thresholds are fitted to.")]
 Budgets = Annotated[
-    str | None, typer.Option(help="Multiply-adds an image, on average: 10M,20M,30% (of the full network).")
+    str | None,
+    typer.Option(metavar="AMOUNTS", help="Multiply-adds an image, on average: 10M,20M,30% (of the full network)."),
 ]
 Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
 Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]

@@ -10,13 +10,21 @@ from msdnet.cli.models import SAMPLES, open_images
 
 __all__ = ["report"]
 
-Target = Annotated[str, typer.Argument(help="A model of the package, or the folder of a bundle or of a training run.")]
-Out = Annotated[Path, typer.Option(help="The HTML file to write.")]
+Target = Annotated[
+    str,
+    typer.Argument(metavar="MODEL|RUN", help="A model of the package, or the folder of a bundle or of a training run."),
+]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 Data = Annotated[
     str | None,
-    typer.Option(help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones.",
+    ),
 ]
-Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
+]
 Classes = Annotated[
     list[str] | None,
     typer.Option(
@@ -26,7 +34,8 @@ Classes = Annotated[
     ),
 ]
 Figures = Annotated[
-    Path | None, typer.Option(help="A folder for the charts as SVG, and as PNG with the extra `figures`.")
+    Path | None,
+    typer.Option(metavar="FOLDER", help="A folder for the charts as SVG, and as PNG with the extra `figures`."),
 ]
 
 

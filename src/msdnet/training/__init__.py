@@ -9,7 +9,7 @@ print(summary.held_out_accuracy)
 
 from msdnet.training.evaluation import evaluate
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
-from msdnet.training.run import TrainedRun, load_run, resume, train
+from msdnet.training.run import TrainedRun, is_finished, load_run, resume, train
 from msdnet.training.trainer import DivergenceError, Interrupted, Summary
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Summary",
     "TrainedRun",
     "evaluate",
+    "is_finished",
     "load_recipe",
     "load_run",
     "recipe_names",
