@@ -134,6 +134,7 @@ def test_what_is_too_low_or_too_high_is_told_in_the_unit_that_was_given(text: st
         parse_budget(text, first, full)
     for told in ("18.2%", "8.715M", "100%", "1G"):  # more multiply-adds than there are is no limit
         assert parse_budget(told, first, full) >= first
+    assert all(parse_budget("100%", 1, full) == full for full in range(48_000_001, 48_001_000))
 
 
 def test_a_model_is_found_by_name_or_folder(tiny: Bundle) -> None:

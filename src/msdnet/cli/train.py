@@ -174,11 +174,7 @@ def _tell_what_next(folder: Path, finished: bool, summary: "Summary") -> None:
     rate = f"{summary.epochs} epochs in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
     typer.echo(f"{rate}; the network is in {folder / 'model.safetensors'}")
     if finished:
-        typer.echo(
-            f"{folder} was finished already: nothing was left to train; to train longer, start a run with --epochs"
-        )
+        typer.echo(f"{folder} was finished already: nothing was left to train (--epochs makes a new run longer)")
         if summary.test_accuracy is None:
-            typer.echo(
-                f"when nothing is left to choose, look at its test images: msdnet train --resume {folder} --test"
-            )
+            typer.echo(f"to look at its test images, once all is chosen: msdnet train --resume {folder} --test")
     typer.echo(f"next, make a bundle to classify with: msdnet export {folder} --out bundles/{folder.resolve().name}")
