@@ -144,6 +144,12 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
     done = run("export", str(tmp_path / "run"), "--out", bundle, *options)
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
+    best = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "best"), "--averaging", "best")
+    assert best.returncode == 0, best.stderr
+    assert len(re.findall(r"^ (?:none|0|0\.5|1|2) .*\d", best.stdout, re.MULTILINE)) == 5
+    assert len(re.findall(r"best\s*$", best.stdout, re.MULTILINE)) == 1
+    refused = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "x"), "--averaging", "bset")
+    assert refused.stderr == "msdnet: --averaging must be best, or a power like 0, 0.5 or 1, got 'bset'\n"
     again = run("export", str(tmp_path / "run"), "--out", bundle)
     assert again.returncode == 1
     assert "is there already" in again.stderr
