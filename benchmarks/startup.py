@@ -2,8 +2,8 @@
 
     python -m benchmarks.startup [--preset NAME] [--runs N] [--record FILE]
 
-Medians of the runs, which take turns; one before them is not counted, so that the files are in the system's memory. On a
-machine that is busy with something else the times say nothing: then nothing is recorded.
+Medians of the runs, which take turns; one before them is not counted, so that the files are in the system's memory.
+On a machine that is busy with something else the times say nothing: then nothing is recorded.
 """
 
 import argparse
@@ -63,14 +63,12 @@ def main() -> None:
     found = measure(options.preset, options.runs)
     medians = {name: statistics.median(values) for name, values in found.items()}
     for name, values in found.items():
-        told = (
-            f"{medians[name]:.3f} s, from {min(values):.3f} to {max(values):.3f}; at most {LIMITS[name]} s are wanted"
-        )
-        print(f"{name:9} {told}")
+        spread = f"from {min(values):.3f} to {max(values):.3f}"
+        print(f"{name:9} {medians[name]:.3f} s, {spread}; at most {LIMITS[name]} s are wanted")
     if options.record is not None and load > BUSY:
         sys.exit(f"not recorded: the machine was busy before ({load:.2f} processes for each core)")
-    spread = {name: [min(values), max(values)] for name, values in found.items()}
-    measured = {"runs": options.runs, "median_s": medians, "spread_s": spread, "load": load}
+    ends = {name: [min(values), max(values)] for name, values in found.items()}
+    measured = {"runs": options.runs, "median_s": medians, "least_and_most_s": ends, "load": load}
     record(options.record, torch.device("cpu"), benchmark="startup", preset=options.preset, **measured)
 
 

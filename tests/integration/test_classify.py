@@ -4,8 +4,10 @@ import errno
 import io
 import json
 import os
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +52,16 @@ def test_every_kind_of_picture_is_answered(tiny: Bundle, pictures: Path, options
         assert row["multiply_adds"] == tiny.manifest.costs[row["exit"] - 1]
         assert row["seconds"] > 0
         assert 0 <= row["confidence"] <= 1
+
+
+def test_one_picture_is_answered_soon(tiny: Bundle, pictures: Path) -> None:
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = run("classify", str(pictures / "a.jpg"), "--model", str(tiny.folder))
+        seconds.append(time.perf_counter() - start)
+        assert done.returncode == 0, done.stderr
+    assert statistics.median(seconds) < 1.5
 
 
 def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path) -> None:
