@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -104,7 +105,8 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
 
     if unread:
         raise ValueError(f"no picture could be read of {unread:,}")
-    raise ValueError(f"no pictures found: {' '.join(paths)} (folders are searched for {' '.join(ENDINGS)})")
+    searched = f" (folders are searched for {' '.join(ENDINGS)})" if any(Path(path).is_dir() for path in paths) else ""
+    raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 
 
 def _within_budget(model: "Model", pictures: Pictures, **budget: Any) -> Iterator[dict[str, Any]]:
