@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from msdnet.config import MSDNetConfig
 
-__all__ = ["POWERS", "AveragingChoice", "choose_averaging"]
+__all__ = ["POWERS", "AveragingChoice", "averaged", "choose_averaging"]
 
 POWERS = (None, 0.0, 0.5, 1.0, 2.0)
 """That are compared: none, and exit j counting j to these."""
@@ -29,10 +29,10 @@ class AveragingChoice:
 
     def to_dict(self) -> dict[str, Any]:
         """For the manifest."""
-        return {"chosen": name_of(self.power), "held_out_accuracy": self.accuracy}
+        return {"chosen": _name(self.power), "held_out_accuracy": self.accuracy}
 
 
-def name_of(power: float | None) -> str:
+def _name(power: float | None) -> str:
     return "none" if power is None else f"{power:g}"
 
 
@@ -48,7 +48,7 @@ def choose_averaging(
         answers = averaged(logits, replace(config, averaging=power).exit_shares)
         found[power] = tuple((answers.argmax(axis=2) == labels[:, None]).mean(axis=0).tolist())
     best = max(found, key=lambda power: float(np.mean(found[power])))
-    return AveragingChoice(best, {name_of(power): accuracy for power, accuracy in found.items()})
+    return AveragingChoice(best, {_name(power): accuracy for power, accuracy in found.items()})
 
 
 def averaged(logits: NDArray[np.float32], shares: tuple[float, ...] | None) -> NDArray[np.float32]:
