@@ -42,6 +42,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.deadlines
 	$(BIN)/python -m benchmarks.policies
+	$(BIN)/python -m benchmarks.startup
 
 # The drawings in docs/, made by the project itself.
 figures: .venv/installed

@@ -32,7 +32,7 @@ def main() -> None:
     options = parser.parse_args()
     models = [msdnet.load(bundle) for bundle in options.bundles]
     data = open_labelled(options.data, options.dataset, classes=models[0].classes)
-    budgets = parse_budgets(options.budgets, max(model.costs[-1] for model in models))
+    budgets = parse_budgets(options.budgets, first=0, full=max(model.costs[-1] for model in models))
     found, points = [], []
     for model in models:
         measured = evaluate(model, data)

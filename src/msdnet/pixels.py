@@ -5,6 +5,7 @@ Knows Pillow and arrays; nothing of networks.
 
 import math
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,11 +13,19 @@ from typing import IO, TypeAlias
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-__all__ = ["ENDINGS", "FORMATS", "Box", "centre", "cropped", "opened", "reason", "usual_resize"]
+__all__ = ["ENDINGS", "FORMATS", "OTHER_ENDINGS", "Box", "centre", "cropped", "opened", "reason", "usual_resize"]
 
 # A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")  # by which images are found in folders
+# What people have images in as well, and how its files begin: told by its name, not read.
+_OTHER_FORMATS = {
+    "TIFF": re.compile(rb"II\*\0|MM\0\*|II\+\0|MM\0\+"),
+    "HEIC": re.compile(rb"....ftyp(?:hei|hev|mif|msf)", re.DOTALL),
+    "AVIF": re.compile(rb"....ftypavi", re.DOTALL),
+    "JPEG 2000": re.compile(rb"\0\0\0\x0cjP|\xffO\xffQ"),
+}
+OTHER_ENDINGS = (".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2")
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -27,8 +36,26 @@ def opened(path: str | os.PathLike[str] | IO[bytes]) -> Iterator[Image.Image]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        with Image.open(path, formats=FORMATS) as image:
+        try:
+            file = Image.open(path, formats=FORMATS)
+        except UnidentifiedImageError as error:
+            raise ValueError(_what_it_is(path)) from error
+        with file as image:
             yield image
+
+
+def _what_it_is(path: str | os.PathLike[str] | IO[bytes]) -> str:
+    """A file that none of the decoders knows."""
+    if isinstance(path, str | os.PathLike):
+        with open(path, "rb") as file:  # noqa: PTH123  (the path need not be valid Unicode)
+            head = file.read(16)
+    else:
+        path.seek(0)
+        head = path.read(16)
+    for name, beginning in _OTHER_FORMATS.items():
+        if beginning.match(head):
+            return f"a {name} file, which is not read: convert it to JPEG or PNG"
+    return "not an image"
 
 
 def usual_resize(side: int) -> int:
@@ -68,8 +95,8 @@ def cropped(image: Image.Image, box: Box, side: int, *, draft: bool = True) -> I
 
 def reason(error: Exception) -> str:
     """Why an image could not be read."""
-    if isinstance(error, UnidentifiedImageError):
-        return "not an image"
+    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
+        return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels, which may be an attack"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

@@ -1,18 +1,23 @@
 """The command line, as a process of its own."""
 
 import json
+import os
+import re
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 
 import msdnet
 from msdnet import MSDNetConfig
+from msdnet.cli import app
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -75,6 +80,42 @@ def test_errors_are_one_line_on_stderr(tmp_path: Path) -> None:
     assert "No such file or directory" in nowhere.stderr
 
 
+def test_a_config_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "network.json"
+    for content, why in (("{", "must be JSON"), ('{"exit": [1]}', "did you mean 'exits'"), ("[]", "a table of fields")):
+        path.write_text(content)
+        refused = run("train", "fast", "--network", str(path), "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"msdnet: {path}: a network config")
+        assert why in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    missing = run("train", "fast", "--network", "no.json", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+    assert missing.stderr == "msdnet: no.json: No such file or directory\n"
+
+
+VALUE_TYPES = r"(?:TEXT|PATH|INTEGER|FLOAT|<(?:str|path|int|float)>)"
+
+
+def test_help_says_what_an_option_takes() -> None:
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        shown = command.get_help(command.make_context(name, [], resilient_parsing=True))
+        assert not re.findall(rf"^ +--[\w-]+ {VALUE_TYPES}", shown, re.MULTILINE), f"{name}: a word says more"
+        assert "Example: msdnet " in shown
+    for field in ("image", "label", "confidence", "exit", "multiply_adds", "seconds"):
+        assert f"{field} (" in re.sub(r"\s+", " ", group.commands["classify"].help), "the JSON line is told of"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete(shell: str) -> None:
+    """What `msdnet --install-completion` puts into the shell's configuration, and what that then asks for."""
+    environment = {**os.environ, "_MSDNET_COMPLETE": f"complete_{shell}", "COMP_WORDS": "msdnet cla", "COMP_CWORD": "1"}
+    environment |= {"_TYPER_COMPLETE_ARGS": "msdnet cla", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    program = "import sys; sys.argv[0] = 'msdnet'; from msdnet.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert "classify" in done.stdout, done.stderr
+
+
 def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
     """From a folder of pictures to budgeted answers, by the commands alone."""
     random = np.random.default_rng(0)
@@ -91,11 +132,24 @@ def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
         *("--device", "cpu"),
     )
     assert trained.returncode == 0, trained.stderr
+    export = f"next, make a bundle to classify with: msdnet export {tmp_path / 'run'} --out bundles/run\n"
+    assert trained.stdout.endswith(export)
+    again = run("train", "--resume", str(tmp_path / "run"))
+    assert again.returncode == 0, again.stderr
+    assert f"{tmp_path / 'run'} was finished already: nothing was left to train" in again.stdout
+    assert f"msdnet train --resume {tmp_path / 'run'} --test\n" in again.stdout
+    assert again.stdout.endswith(export)
     bundle = str(tmp_path / "bundle")
     options = ("--half", "--calibrate", "--averaging", "0.5", "--test", "--device", "cpu")
     done = run("export", str(tmp_path / "run"), "--out", bundle, *options)
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
+    best = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "best"), "--averaging", "best")
+    assert best.returncode == 0, best.stderr
+    assert len(re.findall(r"^ (?:none|0|0\.5|1|2) .*\d", best.stdout, re.MULTILINE)) == 5
+    assert len(re.findall(r"best\s*$", best.stdout, re.MULTILINE)) == 1
+    refused = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "x"), "--averaging", "bset")
+    assert refused.stderr == "msdnet: --averaging must be best, or a power like 0, 0.5 or 1, got 'bset'\n"
     again = run("export", str(tmp_path / "run"), "--out", bundle)
     assert again.returncode == 1
     assert "is there already" in again.stderr

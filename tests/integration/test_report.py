@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -19,7 +20,8 @@ from msdnet.export import export_network
 from msdnet.files import Labelled
 from msdnet.networks import create_network
 from msdnet.report import write_report
-from msdnet.report.gallery import choose
+from msdnet.report.charts import NARROW, WIDE
+from msdnet.report.gallery import choose, gallery
 from msdnet.samples import cifar10
 from msdnet.training import train
 from msdnet.training.display import Display
@@ -103,6 +105,56 @@ def test_the_gallery_shows_easy_and_hard_images(tiny: Bundle, squares: Labelled)
         assert not found.correct[hard, 0].any()
         assert found.correct[hard, -1].all()
         assert list(found.confidence[easy, 0]) == sorted(found.confidence[easy, 0], reverse=True)
+
+
+def test_classes_without_hard_images_are_shown_too(tiny: Bundle, squares: Labelled) -> None:
+    right = np.zeros((120, 3), bool)
+    right[squares.labels == 0, :] = True  # all of red is easy
+    right[squares.labels == 1, 2] = True  # all of green is hard, and of blue all is wrong
+    found = Evaluation(msdnet.load(tiny.folder), "squares", np.ones((120, 3)), right, "largest", 1.0)
+    shown = gallery(found, squares)
+    assert next(choose(found, squares.labels))[0] == 1, "most hard images first"
+    assert re.findall("<th>(red|green|blue)</th>", gallery(found, squares, [2, 0])) == ["blue", "red"]
+    assert set(re.findall("<th>(red|green|blue)</th>", shown)) == {"red", "green", "blue"}
+    assert shown.count(">none<") == 4
+    nothing = "No image of these classes was wrong at the first exit and right at the last."
+    assert nothing not in shown
+    assert nothing in gallery(found, squares, [0])
+
+
+def test_classes_can_be_asked_for(tiny: Bundle, squares: Labelled, tmp_path: Path) -> None:
+    model = msdnet.load(tiny.folder)
+    with pytest.raises(ValueError, match="no class is called 'gren'; did you mean 'green'"):
+        write_report(model, tmp_path / "report.html", data=squares, classes=["gren"])
+    with pytest.raises(ValueError, match=r"give labelled images \(--data\)"):
+        write_report(model, tmp_path / "report.html", classes=["green"])
+    write_report(model, tmp_path / "report.html", data=squares, classes=["green"])
+    assert re.findall("<th>(red|green|blue)</th>", (tmp_path / "report.html").read_text()) == ["green"]
+
+
+def test_every_chart_is_drawn_for_a_screen_and_for_a_phone(tiny: Bundle, tmp_path: Path) -> None:
+    write_report(msdnet.load(tiny.folder), tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    for where, width in (("screen", WIDE), ("phone", NARROW)):
+        assert len(re.findall(rf'<div class="{where}"><svg [^>]*viewBox="0 0 {width} ', page)) == 5
+    assert "min-width: 28rem" not in page, "nothing makes a phone scroll sideways"
+
+
+@pytest.mark.parametrize(("dataset", "counted"), [("folder", "lazy"), ("cifar10", "whole layers")])
+def test_the_axis_says_what_a_cost_counts(tiny: Bundle, tmp_path: Path, dataset: str, counted: str) -> None:
+    """Published curves count whole layers, and a model beside them is counted as they are."""
+    folder = shutil.copytree(tiny.folder, tmp_path / "bundle")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"provenance": {"data": {"dataset": dataset}}}))
+    write_report(msdnet.load(folder), tmp_path / "report.html", figures=tmp_path)
+    costs = tiny.manifest.costs if counted == "lazy" else tiny.manifest.whole_costs
+    for name in ("anytime", "budgeted"):
+        drawn = (tmp_path / f"{name}.svg").read_text()
+        assert f"million multiply-adds an image ({counted})" in drawn
+        assert ("(published)" in drawn) == (counted == "whole layers")
+    assert f" at {costs[0] / 1e6:.4g}</title>" in (tmp_path / "anytime.svg").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert ("published by others, counting whole layers" in page) == (counted == "whole layers")
 
 
 def test_a_run_is_reported_with_its_training(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from msdnet.published import PUBLISHED, published_for
-from msdnet.report.charts import PAGE, PAPER, Lines, Palette, Panel, Panels, Series, Shares
+from msdnet.report.charts import NARROW, PAGE, PAPER, WIDE, Lines, Palette, Panel, Panels, Series, Shares
 
 LINES = Lines(
     "Accuracy <of> a & b",
@@ -50,7 +50,35 @@ def test_one_value_and_equal_values_are_drawn() -> None:
 
 def test_shares_fill_the_row() -> None:
     found = re.findall(r'width="([\d.]+)" height="20"', SHARES.svg(PAPER))
-    assert sum(map(float, found[:3])) == pytest.approx(640 - 92 - 16 - 3, abs=0.5)
+    left = float(re.findall(r'<rect x="([\d.]+)"', SHARES.svg(PAPER))[0])
+    assert sum(map(float, found[:3])) == pytest.approx(640 - left - 16 - 3, abs=0.5)
+
+
+@pytest.mark.parametrize("chart", [LINES, SHARES, PANELS], ids=["lines", "shares", "panels"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_charts_are_as_wide_as_they_should_be(chart: Lines | Shares | Panels, width: int) -> None:
+    svg = chart.svg(PAPER, width)
+    assert f'viewBox="0 0 {width} ' in svg
+    assert 'font-size="12"' in svg, "letters are as large on a phone"
+    places = re.findall(r'<(?:text|rect|circle) c?x="([\d.]+)"(?: c?y="[\d.]+")?(?: width="([\d.]+)")?', svg)
+    assert all(0 <= float(x) <= float(x) + float(across or 0) <= width for x, across in places)
+
+
+def test_names_of_the_series_take_as_many_rows_as_a_phone_needs() -> None:
+    names = ["thresholds for accuracy", "thresholds of the paper", "MSDNet, published"]
+    chart = Lines("t", "x", "y", [Series(name, [1, 2], [1, 2], k) for k, name in enumerate(names)])
+    for width, rows in ((WIDE, 1), (NARROW, 3)):
+        svg = chart.svg(PAPER, width)
+        assert len({re.findall(rf'y="([\d.]+)"[^>]*>{name}</text>', svg)[0] for name in names}) == rows
+
+
+def test_a_long_title_fits() -> None:
+    def size(title: str) -> float:
+        svg = Lines(title, "x", "y", LINES.series).svg(PAPER, NARROW)
+        return float(re.findall(r'font-weight="600" font-size="([\d.]+)"', svg)[0])
+
+    assert size("short") == 14
+    assert size(60 * "w") < 12
 
 
 def test_published_curves_are_whole() -> None:

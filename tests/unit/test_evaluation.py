@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -105,17 +106,35 @@ def test_the_samples_are_the_first_images_of_the_test_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("20M", 20e6), ("1.5G", 1.5e9), ("30%", 24e6), ("500k", 5e5), (" 7e6 ", 7e6)]
+    ("text", "expected"), [("20M", 20e6), ("1.5G", 1.5e9), ("30%", 1.5e9), ("500k", 5e5), (" 7e6 ", 7e6)]
 )
 def test_budgets_as_people_write_them(text: str, expected: float) -> None:
-    assert parse_budget(text, full=80e6) == pytest.approx(expected)
-    assert parse_budgets(f"{text},{text}", full=80e6) == pytest.approx([expected] * 2)
+    assert parse_budget(text, first=1e5, full=5e9) == pytest.approx(expected)
+    assert parse_budgets(f"{text},{text}", first=1e5, full=5e9) == pytest.approx([expected] * 2)
 
 
 @pytest.mark.parametrize("text", ["", "much", "-3M", "0", "nan", "inf", "20 MB", "%"])
 def test_refuses_budgets(text: str) -> None:
     with pytest.raises(ValueError, match="a budget must be"):
-        parse_budget(text, full=80e6)
+        parse_budget(text, first=8e6, full=80e6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("10%", "a budget must be at least 18.2% (8.715M), which the first exit takes; 10% is 4.807M"),
+        ("1k", "a budget must be at least 8.715M (18.2%), which the first exit takes; 1k is 0.0021%"),
+        ("120%", "a budget must be at most 100% (48.07M), which the last exit takes, got '120%'"),
+        ("much", "a budget must be written like 20M, 1.5G or 30%, got 'much'"),
+    ],
+)
+def test_what_is_too_low_or_too_high_is_told_in_the_unit_that_was_given(text: str, message: str) -> None:
+    first, full = 8_714_600, 48_068_064
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_budget(text, first, full)
+    for told in ("18.2%", "8.715M", "100%", "1G"):  # more multiply-adds than there are is no limit
+        assert parse_budget(told, first, full) >= first
+    assert all(parse_budget("100%", 1, full) == full for full in range(48_000_001, 48_001_000))
 
 
 def test_a_model_is_found_by_name_or_folder(tiny: Bundle) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -274,6 +275,11 @@ def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     assert result.cost == pytest.approx(np.mean([one.cost for one in result]))
     assert "50 images" in repr(result)
     assert "3 exits" in repr(model)
+    shown = model._repr_html_()
+    ElementTree.fromstring(f"<div>{shown}</div>")
+    assert shown.count("<tr>") == 4
+    assert f"<td>3</td><td>{model.costs[-1] / 1e6:,.2f} M</td><td>100%</td>" in shown
+    assert "% right, held-out" in shown
 
 
 # What is computed, and what is not

@@ -36,7 +36,9 @@ def main() -> None:
         app()
     except ModuleNotFoundError as error:
         _fail(f"this command needs {error.name}: pip install 'msdnet[train]'")
-    except (ValueError, TypeError, ImportError, OSError, ArithmeticError) as error:
+    except OSError as error:  # the system's own errors have a file and a reason, ours a sentence
+        _fail(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
+    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
         _fail(str(error))
 
 

@@ -8,33 +8,67 @@ _FACTORS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
-def parse_budget(text: str, full: float) -> float:
+def parse_budget(text: str, first: float, full: float) -> float:
     """Multiply-adds: `20M`, `1.5G`, `20000000`, or `30%` of the full network's.
 
-    >>> parse_budget("20M", full=80e6), parse_budget("25%", full=80e6)
+    - first, full: what the first exit takes, which is the least that a budget must cover, and what the last takes
+
+    >>> parse_budget("20M", first=8e6, full=80e6), parse_budget("25%", first=8e6, full=80e6)
     (20000000.0, 20000000.0)
+    >>> parse_budget("5%", first=8e6, full=80e6)
+    Traceback (most recent call last):
+    ValueError: a budget must be at least 10% (8M), which the first exit takes; 5% is 4M
     """
-    number, factor = text.strip(), 1.0
+    number, factor, parts = text.strip(), 1.0, 1
     if number.endswith("%"):
-        number, factor = number[:-1], full / 100
+        number, factor, parts = number[:-1], full, 100  # divided last, so that 100% is neither more nor less than all
     elif number[-1:] in _FACTORS:
         number, factor = number[:-1], _FACTORS[number[-1]]
     try:
-        amount = float(number) * factor
+        amount = float(number) * factor / parts
     except ValueError:
-        raise ValueError(f"a budget must be written like 20M, 1.5G or 30%, got {text!r}") from None
-    if not (math.isfinite(amount) and amount > 0):
+        amount = math.nan
+    if not math.isfinite(amount):
+        raise ValueError(f"a budget must be written like 20M, 1.5G or 30%, got {text!r}")
+    if not amount > 0:
         raise ValueError(f"a budget must be above 0, got {text!r}")
+    _check_covered(text, amount, first, full)
     return amount
 
 
-def parse_budgets(text: str, full: float) -> list[float]:
+def _check_covered(text: str, amount: float, first: float, full: float) -> None:
+    """Tells what is possible in the unit that was given, with the other beside it."""
+    in_per_cent = text.strip().endswith("%")
+    if amount < first:
+        least = _per_cent(first, full), _short(first)
+        told = "{0} ({1})" if in_per_cent else "{1} ({0})"
+        got = f"{amount / 1e6:.4g}M" if in_per_cent else f"{100 * amount / full:.2g}%"
+        raise ValueError(
+            f"a budget must be at least {told.format(*least)}, which the first exit takes; {text.strip()} is {got}"
+        )
+    if in_per_cent and amount > full:
+        raise ValueError(f"a budget must be at most 100% ({_short(full)}), which the last exit takes, got {text!r}")
+
+
+def _per_cent(amount: float, full: float) -> str:
+    """To a tenth, rounded up, so that what is told can be typed."""
+    return f"{math.ceil(1e3 * amount / full) / 10:g}%"
+
+
+def _short(amount: float) -> str:
+    """To four digits, rounded up as well: 8.714M."""
+    unit, factor = next(((unit, factor) for unit, factor in reversed(_FACTORS.items()) if amount >= factor), ("", 1.0))
+    step = 10.0 ** (math.floor(math.log10(amount / factor)) - 3)
+    return f"{math.ceil(amount / factor / step - 1e-9) * step:.4g}{unit}"
+
+
+def parse_budgets(text: str, first: float, full: float) -> list[float]:
     """Several, with commas between them.
 
-    >>> parse_budgets("10M,50%", full=80e6)
+    >>> parse_budgets("10M,50%", first=8e6, full=80e6)
     [10000000.0, 40000000.0]
     """
-    return [parse_budget(part, full) for part in text.split(",")]
+    return [parse_budget(part, first, full) for part in text.split(",")]
 
 
 def parse_seconds(text: str) -> float:

@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["budget", "profile"]
 
-ModelName = Annotated[str, typer.Argument(help="A model of the package (`msdnet models`), or a bundle's folder.")]
-Budgets = Annotated[str | None, typer.Option(help="Multiply-adds an image, on average: 10M,20M,30% (of the full).")]
-Plot = Annotated[Path | None, typer.Option(help="Also draw the curve into this SVG file.")]
-Batches = Annotated[str | None, typer.Option(help="Sizes of batches to measure: 1,32.")]
-Seconds = Annotated[float, typer.Option(help="How long to measure each size.")]
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder.")
+]
+Budgets = Annotated[
+    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds an image, on average: 10M,20M,30% (of the full).")
+]
+Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the curve into this SVG file.")]
+Batches = Annotated[str | None, typer.Option(metavar="SIZES", help="Sizes of batches to measure: 1,32.")]
+Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to measure each size.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _BAR = 30  # characters
@@ -33,7 +37,8 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     from msdnet.policy import usual_budgets
 
     loaded = msdnet.load(model)
-    asked = usual_budgets(loaded.costs) if budgets is None else parse_budgets(budgets, loaded.costs[-1])
+    costs = loaded.costs
+    asked = usual_budgets(costs) if budgets is None else parse_budgets(budgets, costs[0], costs[-1])
     policies = [loaded.policy(one) for one in asked]
     rows = [
         {"budget": one, "accuracy": policy.accuracy_, "spent": policy.cost_, "shares": list(policy.shares_)}
@@ -70,11 +75,12 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
 
 def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
     from msdnet.report.charts import PAPER, Lines, Series
+    from msdnet.report.contents import COMPUTED
 
     millions, percent = ([row[key] * factor for row in rows] for key, factor in (("budget", 1e-6), ("accuracy", 100)))
     series = [Series("held-out images", millions, percent)]
     title = f"{model.manifest.name}: what a budget brings"
-    return Lines(title, "million multiply-adds an image", "% right", series, log_x=True).svg(PAPER)
+    return Lines(title, COMPUTED, "% right", series, log_x=True).svg(PAPER)
 
 
 def profile(

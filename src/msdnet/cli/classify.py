@@ -4,7 +4,8 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -21,14 +22,21 @@ NOT_ALL = 3  # what the command ends with when some pictures could not be read
 
 Paths = Annotated[
     list[str],
-    typer.Argument(help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."),
+    typer.Argument(
+        metavar="PICTURE", help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."
+    ),
 ]
 ModelName = Annotated[
-    str, typer.Option("--model", help="A model of the package (`msdnet models`), or a bundle's folder.")
+    str,
+    typer.Option("--model", metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder."),
 ]
-Budget = Annotated[str | None, typer.Option(help="Multiply-adds an image, on average: 20M, 1.5G, 30% (of the full).")]
-Time = Annotated[str | None, typer.Option("--time", help="Time an image, on average: 3ms.")]
-Deadline = Annotated[str | None, typer.Option(help="For each image on its own: the best answer within, say, 5ms.")]
+Budget = Annotated[
+    str | None, typer.Option(metavar="AMOUNT", help="Multiply-adds an image, on average: 20M, 1.5G, 30% (of the full).")
+]
+Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time an image, on average: 3ms.")]
+Deadline = Annotated[
+    str | None, typer.Option(metavar="TIME", help="For each image on its own: the best answer within, say, 5ms.")
+]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in all, whatever the images.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
@@ -44,6 +52,10 @@ def classify(
 ) -> None:
     """Classify pictures within a budget; without one, each goes to the last exit.
 
+    With --json a line for each image, as soon as it is answered where paths come by a pipe: image (as it was given),
+    label (of the class), confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from
+    the moment that it, and those that came with it, were taken up; with --deadline, for this image alone).
+
     Ends with 0 if all were answered, 3 if some could not be read (they are named), 1 if none was.
 
     Example: msdnet classify photos/ --budget 20M
@@ -56,41 +68,62 @@ def classify(
         raise ValueError("--hard says how a budget is kept: give --budget or --time with it")
     seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
     loaded = msdnet.load(model)
-    spend = None if budget is None else parse_budget(budget, loaded.costs[-1])
-    pictures = Pictures(find_pictures(paths), loaded.engine.images)
-    start = time.perf_counter()
-    if limit is None:
-        rows = list(loaded.classify(pictures, budget=spend, seconds=seconds, hard=hard))
-        answers = [_row(one.name, one.confidence, one.exit, one.cost, one.seconds) for one in rows]
-    else:
-        answers = list(_by_deadline(loaded, pictures, limit))
-    took = time.perf_counter() - start
-    for name, why in pictures.unread:
-        typer.echo(f"msdnet: {name}: {why}", err=True)
-    if not answers:
-        unread = len(pictures.unread)
-        raise ValueError(
-            f"no picture could be read of {unread:,}" if unread else f"no pictures found: {' '.join(paths)}"
-        )
-    named = [{"image": name, **answer} for name, answer in zip(pictures.names, answers, strict=True)]
-    if as_json:
-        for row in named:
-            typer.echo(json.dumps(row))
-    else:
-        _print(named, loaded, took)
-    if pictures.unread:
+    spend = None if budget is None else parse_budget(budget, loaded.costs[0], loaded.costs[-1])
+    if limit is not None:
+        loaded.profile([1], seconds=0.3)
+    start, unread = time.perf_counter(), 0
+    rows, answered = [], 0
+    for group in find_pictures(paths):
+        pictures = Pictures(group, loaded.engine.images)
+        if limit is None:
+            found = _within_budget(loaded, pictures, budget=spend, seconds=seconds, hard=hard)
+        else:
+            found = _by_deadline(loaded, pictures, limit)
+        for row in found:
+            answered += 1
+            if as_json:
+                typer.echo(json.dumps(row))
+            else:
+                rows.append(row)
+        unread += _tell(pictures.unread)
+    if not answered:
+        _refuse(paths, unread)
+    if not as_json:
+        _print(rows, loaded, time.perf_counter() - start)
+    if unread:
         sys.exit(NOT_ALL)
 
 
+def _tell(unread: list[tuple[str, str]]) -> int:
+    for name, why in unread:
+        typer.echo(f"msdnet: {name}: {why}", err=True)
+    return len(unread)
+
+
+def _refuse(paths: list[str], unread: int) -> NoReturn:
+    from msdnet.pixels import ENDINGS
+
+    if unread:
+        raise ValueError(f"no picture could be read of {unread:,}")
+    searched = f" (folders are searched for {' '.join(ENDINGS)})" if any(Path(path).is_dir() for path in paths) else ""
+    raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
+
+
+def _within_budget(model: "Model", pictures: Pictures, **budget: Any) -> Iterator[dict[str, Any]]:
+    result = model.classify(pictures, **budget)
+    for name, one in zip(pictures.names, result, strict=True):
+        yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
+
+
 def _by_deadline(model: "Model", pictures: Pictures, seconds: float) -> Iterator[dict[str, Any]]:
-    model.profile([1], seconds=0.3)
     for pixels in pictures:
         step = model.answer(pixels, deadline_ms=1e3 * seconds)
-        yield _row(step.name, step.confidence, step.exit, step.cost, step.seconds)
+        yield _row(pictures.names[-1], step.name, step.confidence, step.exit, step.cost, step.seconds)
 
 
-def _row(label: str, sure: float, exit: int, cost: float, seconds: float) -> dict[str, Any]:
+def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: float) -> dict[str, Any]:
     return {
+        "image": image,
         "label": label,
         "confidence": round(sure, 4),
         "exit": exit,

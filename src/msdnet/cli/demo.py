@@ -17,8 +17,8 @@ __all__ = ["demo"]
 MODEL = "cifar10-small"
 SHARES = (0.25, 0.4, 0.6)  # of the full network: the budgets that are shown
 
-ModelName = Annotated[str, typer.Option("--model", help="A model of CIFAR-10's classes.")]
-Out = Annotated[Path, typer.Option(help="Where to write the report.")]
+ModelName = Annotated[str, typer.Option("--model", metavar="MODEL", help="A model of CIFAR-10's classes.")]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the report.")]
 
 
 class _Row(NamedTuple):

@@ -1,25 +1,31 @@
 """`msdnet export`: from a training run to a bundle."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
 __all__ = ["export"]
 
-Run = Annotated[Path, typer.Argument(help="Folder of a finished training.")]
-Out = Annotated[Path, typer.Option(help="Folder for the bundle; it must not be there yet.")]
-Name = Annotated[str | None, typer.Option(help="What the model is called. Default: the folder's name.")]
-Data = Annotated[Path | None, typer.Option(help="Where the data are now, if they have moved.")]
+BEST = "best"
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished training.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the bundle; it must not be there yet.")]
+Name = Annotated[str | None, typer.Option(metavar="NAME", help="What the model is called. Default: the folder's name.")]
+Data = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
 HeldOut = Annotated[bool, typer.Option(help="Look at the held-out images; without them the bundle can keep no budget.")]
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
 Test = Annotated[bool, typer.Option("--test", help="Look at the test images, and write the accuracies down.")]
 Averaging = Annotated[
-    float | None,
-    typer.Option(help="Answer with the average of the exits so far; exit j counts j to this power: 0, 0.5, 1."),
+    str | None,
+    typer.Option(
+        metavar="POWER|best",
+        help="Answer with the average of the exits so far; exit j counts j to this power: 0, 0.5, 1. Or best: compare "
+        "some, and none, on the held-out images.",
+    ),
 ]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... Default: a GPU if there is one.")]
+Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, ... Default: a GPU if there is one.")]
 
 
 def export(
@@ -49,7 +55,7 @@ def export(
         half=half,
         calibrate=calibrate,
         test=test,
-        averaging=averaging,
+        averaging=None if averaging is None else _power(averaging),
         device=device,
     )
     manifest = bundle.manifest
@@ -57,6 +63,27 @@ def export(
         f"{bundle.folder}: {manifest.exit_count} stages, {bundle.size / 2**20:.1f} MiB; "
         "ONNX Runtime and PyTorch agree at every exit"
     )
+    if averaging == BEST:
+        _print_compared(manifest.provenance["averaging"])
     if manifest.held_out is not None:
         shares = " ".join(f"{100 * accuracy:.1f}" for accuracy in manifest.held_out.accuracy)
         typer.echo(f"held-out accuracy of the exits, on {manifest.held_out.images:,} images: {shares} %")
+
+
+def _power(text: str) -> float | Literal["best"]:
+    try:
+        return "best" if text == BEST else float(text)
+    except ValueError:
+        raise ValueError(f"--averaging must be best, or a power like 0, 0.5 or 1, got {text!r}") from None
+
+
+def _print_compared(compared: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    exits = range(1, len(compared["held_out_accuracy"]["none"]) + 1)
+    table = Table("averaging", *(f"exit {exit}" for exit in exits), "mean", "", box=None)
+    for power, accuracy in compared["held_out_accuracy"].items():
+        shares = [f"{100 * share:.1f}" for share in (*accuracy, sum(accuracy) / len(accuracy))]
+        table.add_row(power, *shares, "best" if power == compared["chosen"] else "")
+    Console().print(table)

@@ -21,15 +21,23 @@ __all__ = ["SAMPLES", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
-Models = Annotated[list[str], typer.Argument(help="Of the package (see `msdnet models`), or folders of bundles.")]
+Models = Annotated[
+    list[str], typer.Argument(metavar="MODEL", help="Of the package (see `msdnet models`), or folders of bundles.")
+]
 Data = Annotated[
     str | None,
-    typer.Option(help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here.",
+    ),
 ]
-Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
-Part = Annotated[str, typer.Option(help="test, or held_out to see what thresholds are fitted to.")]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
+]
+Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out to see what thresholds are fitted to.")]
 Budgets = Annotated[
-    str | None, typer.Option(help="Multiply-adds an image, on average: 10M,20M,30% (of the full network).")
+    str | None,
+    typer.Option(metavar="AMOUNTS", help="Multiply-adds an image, on average: 10M,20M,30% (of the full network)."),
 ]
 Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
 Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]
@@ -94,9 +102,9 @@ def evaluate(
     loaded = [msdnet.load(name, engine=engine) for name in model]
     if len({one.manifest.name for one in loaded}) < len(loaded):
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
+    first, full = min(_costs(one, whole)[0] for one in loaded), max(_costs(one, whole)[-1] for one in loaded)
+    wanted = None if budgets is None else parse_budgets(budgets, first, full)
     images = open_images(loaded, data, dataset, part)
-    full = max(_costs(one, whole)[-1] for one in loaded)
-    wanted = None if budgets is None else parse_budgets(budgets, full)
     evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [one.points(asked, whole=whole) if one.model.manifest.held_out else [] for one in evaluations]

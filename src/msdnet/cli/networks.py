@@ -34,9 +34,12 @@ def presets() -> None:
 
 def show(
     name: Annotated[
-        str, typer.Argument(help="A preset (`msdnet presets`), a model (`msdnet models`), or a bundle's folder.")
+        str,
+        typer.Argument(
+            metavar="NETWORK", help="A preset (`msdnet presets`), a model (`msdnet models`), or a bundle's folder."
+        ),
     ],
-    svg: Annotated[Path | None, typer.Option(help="Also draw the grid into this SVG file.")] = None,
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the grid into this SVG file.")] = None,
 ) -> None:
     """Show a network's grid: which stage computes which cell (layer, scale), and where the exits are.
 

@@ -3,62 +3,88 @@
 import glob
 import io
 import os
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from msdnet.bundle import ImageSpec
 
-__all__ = ["Pictures", "find_pictures"]
+__all__ = ["Found", "Pictures", "find_pictures"]
 
 PIPE = "-"
-_MAGIC = (b"\xff\xd8", b"\x89PNG", b"RIFF", b"BM", b"GIF8")  # with which a file of these formats begins
+_AT_ONCE = 8192  # bytes of a pipe: some hundred paths
+# With which a picture begins: JPEG, PNG, WebP, BMP, GIF. A path may begin with BM, too.
+_PICTURE = re.compile(rb"\xff\xd8\xff|\x89PNG|RIFF....WEBP|BM.{4}\0{4}|GIF8[79]a|II\*\0|MM\0\*", re.DOTALL)
+
+Found: TypeAlias = tuple[str, Any]
+"""A name, and what it stands for: a path, a file in memory, or the error that came instead."""
 
 
-def find_pictures(given: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Names, and what they stand for: a path, or a file in memory. Folders are gone through, with all below them."""
+def find_pictures(given: Sequence[str]) -> Iterator[Iterable[Found]]:
+    """Pictures in groups that are answered together: all, or what a pipe brings as it comes.
+
+    Folders are gone through, with all below them.
+    """
+    if PIPE not in given:
+        yield _found(given)
+        return
     for text in given:
-        path = Path(text)
         if text == PIPE:
-            yield from _piped(sys.stdin.buffer.read())
-        elif path.is_dir():
-            yield from _below(path)
-        elif not path.exists() and glob.has_magic(text):
+            yield from _piped(sys.stdin.fileno())
+        else:
+            yield _found([text])
+
+
+def _found(given: Iterable[str]) -> Iterator[Found]:
+    for text in given:
+        if os.path.isdir(text):  # noqa: PTH112  (false, not an error, where one may not look)
+            yield from _below(text)
+        elif not os.path.exists(text) and glob.has_magic(text):  # noqa: PTH110
             for name in sorted(glob.glob(text, recursive=True)):  # noqa: PTH207  (patterns may be absolute)
-                yield from _below(Path(name)) if Path(name).is_dir() else [(name, name)]
+                yield from _below(name) if Path(name).is_dir() else [(name, name)]
         else:
             yield text, text
 
 
-def _below(folder: Path) -> Iterator[tuple[str, str]]:
-    from msdnet.pixels import ENDINGS
+def _below(folder: str) -> Iterator[Found]:
+    """Pictures of formats that are not read as well: each is to be answered or named."""
+    from msdnet.pixels import ENDINGS, OTHER_ENDINGS
 
-    def refuse(error: OSError) -> None:
-        raise error
-
-    for where, folders, names in os.walk(folder, onerror=refuse):
+    refused: list[Found] = []
+    for where, folders, names in os.walk(folder, onerror=lambda error: refused.append((error.filename, error))):
         folders.sort()
         for name in sorted(names):
-            if name.lower().endswith(ENDINGS) and not name.startswith("."):
+            if name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)) and not name.startswith("."):
                 yield (os.path.join(where, name),) * 2  # noqa: PTH118  (as people wrote it)
+    yield from refused
 
 
-def _piped(content: bytes) -> Iterator[tuple[str, Any]]:
-    """One picture, or a list of paths, one in a line."""
-    if content.startswith(_MAGIC):
-        yield PIPE, io.BytesIO(content)
+def _piped(pipe: int) -> Iterator[list[Found]]:
+    """One picture; or paths, one in a line, as soon as they are there: nobody knows whether more will come."""
+    content = os.read(pipe, _AT_ONCE)
+    if _PICTURE.match(content):
+        yield [(PIPE, io.BytesIO(content + sys.stdin.buffer.read()))]
         return
-    for line in content.decode(errors="surrogateescape").splitlines():
-        if line.strip():
-            yield line.strip(), line.strip()
+    begun = b""
+    while content:
+        *lines, begun = (begun + content).split(b"\n")
+        yield _paths(lines)
+        content = os.read(pipe, _AT_ONCE)
+    yield _paths([begun])
+
+
+def _paths(lines: Iterable[bytes]) -> list[Found]:
+    names = [os.fsdecode(line).strip() for line in lines]
+    return [(name, name) for name in names if name]
 
 
 class Pictures:
     """The pixels of pictures, one after the other. One that cannot be read is noted and left out."""
 
-    def __init__(self, found: Iterable[tuple[str, Any]], spec: "ImageSpec") -> None:
+    def __init__(self, found: Iterable[Found], spec: "ImageSpec") -> None:
         self.names: list[str] = []
         """Of those that were read, in their order."""
         self.unread: list[tuple[str, str]] = []
@@ -70,9 +96,11 @@ class Pictures:
 
         for name, source in self._found:
             try:
+                if isinstance(source, OSError):
+                    raise ValueError(source.strerror)
                 pixels = pixels_of(source, self._spec)
             except (TypeError, ValueError) as error:
-                self.unread.append((name, str(error).removeprefix(f"{name}: ")))
+                self.unread.append((name, str(error).removeprefix(f"{name}: ").removeprefix("file: ")))
                 continue
             self.names.append(name)
             yield pixels

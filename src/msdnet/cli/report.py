@@ -10,15 +10,32 @@ from msdnet.cli.models import SAMPLES, open_images
 
 __all__ = ["report"]
 
-Target = Annotated[str, typer.Argument(help="A model of the package, or the folder of a bundle or of a training run.")]
-Out = Annotated[Path, typer.Option(help="The HTML file to write.")]
+Target = Annotated[
+    str,
+    typer.Argument(metavar="MODEL|RUN", help="A model of the package, or the folder of a bundle or of a training run."),
+]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 Data = Annotated[
     str | None,
-    typer.Option(help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones."),
+    typer.Option(
+        metavar="FOLDER",
+        help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones.",
+    ),
 ]
-Dataset = Annotated[str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data.")]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        help="A class to show easy and hard images of; may be given several times. Default: those with most hard ones.",
+    ),
+]
 Figures = Annotated[
-    Path | None, typer.Option(help="A folder for the charts as SVG, and as PNG with the extra `figures`.")
+    Path | None,
+    typer.Option(metavar="FOLDER", help="A folder for the charts as SVG, and as PNG with the extra `figures`."),
 ]
 
 
@@ -27,6 +44,7 @@ def report(
     out: Out = Path("report.html"),
     data: Data = None,
     dataset: Dataset = None,
+    classes: Classes = None,
     figures: Figures = None,
 ) -> None:
     """Write a report: accuracy against cost and time, where images leave, hard classes, a gallery, provenance.
@@ -41,7 +59,7 @@ def report(
         bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
         model = msdnet.load(bundle)
         images = None if data is None else open_images([model], data, dataset, "test")
-        written = write_report(model, out, data=images, run=run, figures=figures)
+        written = write_report(model, out, data=images, run=run, classes=classes or (), figures=figures)
     for path in written:
         typer.echo(f"wrote {path}")
     if figures is not None and not any(path.suffix == ".png" for path in written):

@@ -15,37 +15,55 @@ __all__ = ["train"]
 
 RecipeName = Annotated[
     str | None,
-    typer.Argument(help="paper, paper_imagenet, fast, best, teacher, taught, compare, or a .toml file of your own."),
+    typer.Argument(
+        metavar="RECIPE", help="paper, paper_imagenet, fast, best, teacher, taught, compare, or a .toml of your own."
+    ),
 ]
 Data = Annotated[
     Path | None,
-    typer.Option(help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA."),
+    typer.Option(
+        metavar="FOLDER", help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA."
+    ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder for the run; it must not hold one yet.")]
-Resume = Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")]
+Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for the run; it must not hold one yet.")]
+Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with the run in this folder.")]
 DatasetName = Annotated[
-    str | None, typer.Option(help="cifar10, cifar100 or folder. Default: what is found in --data, else cifar100.")
+    str | None,
+    typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data, else cifar100."),
 ]
 Network = Annotated[
     str | None,
     typer.Option(
-        help="One of `msdnet presets`, or a config's .json. Default: cifar_anytime, or imagenet_4 for larger images."
+        metavar="NAME|FILE",
+        help="One of `msdnet presets`, or a .json file with the config of your own network (MSDNetConfig.to_json "
+        "writes one). Default: cifar_anytime, or imagenet_4 for images above 64 pixels.",
     ),
 ]
-Teacher = Annotated[Path | None, typer.Option(help="A finished run to learn from, for recipes that want one.")]
-Epochs = Annotated[int | None, typer.Option(help="Train longer or shorter; the schedule moves along.")]
-BatchSize = Annotated[int | None, typer.Option(help="Other than the recipe's; the learning rate follows.")]
-Seed = Annotated[int, typer.Option(help="Weights, order of images and augmentation follow from it.")]
-Subset = Annotated[int | None, typer.Option(help="Train on so many images only, for a quick try.")]
-HeldOut = Annotated[
-    int | None, typer.Option(help="Training images to hold out. Default: 5,000 of CIFAR, else a tenth.")
+Teacher = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="A finished run to learn from, for recipes that want one.")
 ]
-ColourJitter = Annotated[float, typer.Option(help="How far a folder's training images change in colour, 0 to 1.")]
-ImageSize = Annotated[int, typer.Option(help="Side of a folder's images as the network sees them.")]
-Workers = Annotated[int | None, typer.Option(help="Processes that decode a folder's images.")]
+Epochs = Annotated[
+    int | None, typer.Option(metavar="EPOCHS", help="Train longer or shorter; the schedule moves along.")
+]
+BatchSize = Annotated[
+    int | None, typer.Option(metavar="IMAGES", help="Other than the recipe's; the learning rate follows.")
+]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Weights, order of images and augmentation follow from it.")]
+Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on so many images only, for a quick try.")]
+HeldOut = Annotated[
+    int | None,
+    typer.Option(metavar="IMAGES", help="Training images to hold out. Default: 5,000 of CIFAR, else a tenth."),
+]
+ColourJitter = Annotated[
+    float, typer.Option(metavar="SHARE", help="How far a folder's training images change in colour, 0 to 1.")
+]
+ImageSize = Annotated[int, typer.Option(metavar="PIXELS", help="Side of a folder's images as the network sees them.")]
+Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
 SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on.")]
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ... Default: a GPU if there is one.")]
-CheckpointSeconds = Annotated[float, typer.Option(help="Seconds between checkpoints.")]
+Device = Annotated[
+    str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ... Default: a GPU if there is one.")
+]
+CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
 Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
 # What does not define a run, and may change when it goes on.
 RESUMABLE = ("--data", "--teacher", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
@@ -86,6 +104,7 @@ def train(
         "test": test,
         "checkpoint_seconds": checkpoint_seconds,
     }
+    finished = resume is not None and training.is_finished(resume)
     try:
         if resume is not None:
             fixed = (recipe, out, dataset, network, epochs, batch_size, subset, held_out)
@@ -104,6 +123,7 @@ def train(
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # torchrun starts several, and one is enough to tell
         _print_summary(summary)
+        _tell_what_next(Path(str(resume or out)), finished, summary)
 
 
 def _check_alone(*options: object) -> None:
@@ -131,7 +151,10 @@ def _network(name: str | None) -> str | NetworkConfig | None:
     """A preset's name as it is, or the config in a JSON file."""
     if name is None or not name.endswith(".json"):
         return name
-    return NetworkConfig.from_json(Path(name).read_text())
+    try:
+        return NetworkConfig.from_json(Path(name).read_text())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _print_summary(summary: "Summary") -> None:
@@ -144,7 +167,14 @@ def _print_summary(summary: "Summary") -> None:
         test = [f"{100 * summary.test_accuracy[k]:.2f}%"] if summary.test_accuracy else []
         table.add_row(str(k + 1), f"{cost / 1e6:,.1f} M", f"{100 * accuracy:.2f}%", *test)
     Console().print(table)
-    typer.echo(
-        f"{summary.epochs} epochs in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s; "
-        f"the network is in {Path(summary.folder) / 'model.safetensors'}"
-    )
+
+
+def _tell_what_next(folder: Path, finished: bool, summary: "Summary") -> None:
+    """Of a run that has ended, or that was finished before."""
+    rate = f"{summary.epochs} epochs in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
+    typer.echo(f"{rate}; the network is in {folder / 'model.safetensors'}")
+    if finished:
+        typer.echo(f"{folder} was finished already: nothing was left to train (--epochs makes a new run longer)")
+        if summary.test_accuracy is None:
+            typer.echo(f"to look at its test images, once all is chosen: msdnet train --resume {folder} --test")
+    typer.echo(f"next, make a bundle to classify with: msdnet export {folder} --out bundles/{folder.resolve().name}")

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import safetensors.numpy
@@ -29,8 +29,9 @@ from msdnet.bundle import (
 from msdnet.card import write_card
 from msdnet.config import MSDNetConfig
 from msdnet.data import Batch, ImageData
+from msdnet.export.averaging import AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
-from msdnet.networks import StagedNetwork, create_network
+from msdnet.networks import MSDNet, StagedNetwork, create_network
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
@@ -58,7 +59,7 @@ def export_run(
     half: bool = False,
     calibrate: bool = False,
     test: bool = False,
-    averaging: float | None = None,
+    averaging: float | Literal["best"] | None = None,
     device: str | None = None,
 ) -> Bundle:
     """Make a bundle of the network that a run has trained.
@@ -68,16 +69,20 @@ def export_run(
     - half: store the weights in half precision
     - calibrate: fit a temperature for each exit on the held-out images, so that its confidences mean what they say
     - test: look at the test images, and write the accuracy of every exit down
-    - averaging: have exits answer with the average of the exits so far (see `MSDNetConfig`)
+    - averaging: have exits answer with the average of the exits so far (see `MSDNetConfig`); `best` compares some
+      powers, and none, on the held-out images, and writes down what each brought
     """
+    if averaging == "best" and not held_out:
+        raise ValueError("the best averaging is found on held-out images, and they are not to be looked at")
+    _check_free(Path(out))
     trained = load_run(run, data=data, root=root, device=device, open_data=held_out or test)
-    if averaging is not None:
-        if not isinstance(trained.network.config, MSDNetConfig):
-            raise ValueError("averaging is for the exits of an MSDNet")
-        network: StagedNetwork = create_network(trained.network.config, averaging=averaging)
-        network.load_state_dict(trained.network.state_dict())
-        trained = trained._replace(network=network.to(next(trained.network.parameters()).device).eval())
-    facts = trained.facts
+    facts, compared = trained.facts, None
+    if averaging == "best":
+        assert trained.data is not None
+        compared = _compare(_averaging(trained.network, None), trained.data.batches("held_out", 250))
+        trained = trained._replace(network=_averaging(trained.network, compared.power))
+    elif averaging is not None:
+        trained = trained._replace(network=_averaging(trained.network, averaging))
     _, side, width = facts["images"]["shape"]
     if side != width:
         raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
@@ -92,8 +97,21 @@ def export_run(
         test=trained.data.batches("test", 250) if trained.data is not None and test else None,
         half=half,
         calibrate=calibrate,
-        provenance=_provenance(facts),
+        provenance=_provenance(facts) | ({} if compared is None else {"averaging": compared.to_dict()}),
     )
+
+
+def _averaging(network: StagedNetwork, power: float | None) -> MSDNet:
+    """The same network, whose exits answer with such an average."""
+    if not isinstance(network.config, MSDNetConfig):
+        raise ValueError("averaging is for the exits of an MSDNet")
+    made = create_network(network.config, averaging=power)
+    made.load_state_dict(network.state_dict())
+    return made.to(next(network.parameters()).device).eval()
+
+
+def _compare(network: MSDNet, held_out: Iterable[Batch]) -> AveragingChoice:
+    return choose_averaging(network.config, *all_logits(network, held_out))
 
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,8 +145,7 @@ def export_network(
 ) -> Bundle:
     """Make a bundle of a network; see `export_run`."""
     folder = Path(out)
-    if folder.exists():
-        raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
+    _check_free(folder)
     if calibrate and held_out is None:
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
@@ -157,6 +174,11 @@ def export_network(
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return Bundle(folder)
+
+
+def _check_free(folder: Path) -> None:
+    if folder.exists():
+        raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
 
 
 def _as_stored(network: StagedNetwork, half: bool) -> StagedNetwork:

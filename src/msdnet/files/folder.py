@@ -2,13 +2,14 @@
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msdnet.checks import check_whole
 from msdnet.files.parts import Part, hold_out
-from msdnet.pixels import ENDINGS
+from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
 __all__ = ["Found", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_tests"]
 
@@ -110,11 +111,17 @@ def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[LabelledFi
     unknown = [name for name in found if name not in labels]
     if unknown:
         raise ValueError(f"{folder}: {_some(unknown)} not among the {len(classes)} classes: {_some(classes)}")
-    files = {name: [LabelledFile(path, labels[name]) for path in _image_paths(root, folder / name)] for name in found}
-    empty = [name for name in found if not files[name]]
+    files = [LabelledFile(path, labels[name]) for name in found for path in _image_paths(root, folder / name)]
+    others = [file.path for file in files if file.path.lower().endswith(OTHER_ENDINGS)]
+    files = [file for file in files if file.path.lower().endswith(ENDINGS)] if others else files
+    with_images = {file.label for file in files}
+    empty = [name for name in found if labels[name] not in with_images]
     if empty:
         raise ValueError(f"{folder}: no images in {_some(empty)}; expected files that end in {' '.join(ENDINGS)}")
-    return sorted(file for in_class in files.values() for file in in_class)
+    if others:
+        told = f"{len(others):,} files are left out, {others[0]} among them"
+        warnings.warn(f"{folder}: {told}: of images, {', '.join(FORMATS)} are read", stacklevel=2)
+    return sorted(files)
 
 
 def _class_names(folder: Path) -> list[str]:
@@ -122,11 +129,12 @@ def _class_names(folder: Path) -> list[str]:
 
 
 def _image_paths(root: Path, folder: Path) -> Iterator[str]:
+    """Those of formats that are not read among them."""
     for where, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith(".")]
         prefix = Path(where).relative_to(root).as_posix()
         for name in names:
-            if name.lower().endswith(ENDINGS) and not name.startswith("."):
+            if name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)) and not name.startswith("."):
                 yield f"{prefix}/{name}"
 
 

@@ -25,7 +25,10 @@ def find_bundle(model: str | Path) -> Bundle:
 
 
 def _hint(name: str) -> str:
-    return did_you_mean(name, model_names())
+    known = model_names()
+    return (
+        did_you_mean(name, known) if known else "none come with this version: msdnet train and msdnet export make one"
+    )
 
 
 def _here() -> Path:

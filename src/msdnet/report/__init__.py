@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
+from msdnet.naming import did_you_mean
 from msdnet.report.charts import PAPER
 from msdnet.report.contents import Chart, Section, Subject, sections
 from msdnet.report.page import page
@@ -26,18 +27,21 @@ def write_report(
     *,
     data: Labelled | None = None,
     run: str | Path | None = None,
+    classes: Sequence[str] = (),
     figures: str | Path | None = None,
 ) -> list[Path]:
     """Write a report, and say which files were written.
 
     - data: labelled images to judge the model on; without them, by the held-out images' confidences in its bundle
     - run: the folder of the training, for its curves
+    - classes: of which to show easy and hard images, where there are data; by default those with most hard ones
     - figures: a folder for the charts, each as SVG, and as PNG where resvg is installed
     """
     if model.manifest.held_out is None:
         raise ValueError(f"{model.manifest.name} has no held-out confidences, which a report needs; export it anew")
+    wanted = _labels(classes, data)
     evaluation = None if data is None else evaluate(model, data)
-    parts = list(sections(Subject(model, data, evaluation, None if run is None else Path(run))))
+    parts = list(sections(Subject(model, data, evaluation, None if run is None else Path(run), wanted)))
     manifest, today = model.manifest, datetime.now(UTC).date().isoformat()
     lead = (
         f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "
@@ -47,6 +51,16 @@ def write_report(
     target = Path(out)
     target.write_text(page(manifest.name, lead, parts), encoding="utf-8")
     return [target, *([] if figures is None else _write_figures(Path(figures), parts))]
+
+
+def _labels(classes: Sequence[str], data: Labelled | None) -> list[int]:
+    if classes and data is None:
+        raise ValueError("classes are shown by their images: give labelled images (--data) with them")
+    known = [] if data is None else list(data.classes)
+    for name in classes:
+        if name not in known:
+            raise ValueError(f"no class is called {name!r}; {did_you_mean(name, known)}")
+    return [known.index(name) for name in classes]
 
 
 def _write_figures(folder: Path, parts: Sequence[Section]) -> list[Path]:

@@ -1,6 +1,7 @@
 """Charts as SVG, drawn by hand so that a small install can draw them: lines, shares, and reliability.
 
 A chart is drawn in the colours of a palette: fixed ones for papers, or a page's own, which change with light and dark.
+Letters are of one size whatever the width, so that a chart for a phone is another drawing, not a smaller one.
 Knows numbers and names; nothing of models.
 """
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-__all__ = ["PAGE", "PAPER", "Lines", "Palette", "Panel", "Panels", "Series", "Shares"]
+__all__ = ["NARROW", "PAGE", "PAPER", "WIDE", "Lines", "Palette", "Panel", "Panels", "Series", "Shares"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ _SERIES = ("#1f6feb", "#d1452b", "#2a9d5c", "#8957c9", "#b7791f", "#0f8b8d", "#6
 PAPER = Palette("#1f2328", "#656d76", "#d8dee4", "#ffffff", _SERIES)
 PAGE = Palette("var(--ink)", "var(--faint)", "var(--grid)", "var(--card)", tuple(f"var(--s{k})" for k in range(7)))
 
-_WIDTH, _HEIGHT = 640, 400
+WIDE, NARROW = 640, 350  # of a page, and of a phone
+_HEIGHT = 400
 _LEFT, _RIGHT, _BOTTOM = 56, 16, 46
 _FONT = 'font-family="system-ui, sans-serif" font-size="12"'
 
@@ -64,20 +66,20 @@ class Lines:
     series: Sequence[Series]
     log_x: bool = False
 
-    def svg(self, palette: Palette) -> str:
+    def svg(self, palette: Palette, width: int = WIDE) -> str:
         shown = [series for series in self.series if len(series.x)]
-        legend = _Legend(list({series.name: series for series in shown}.items()), palette)
+        legend = _Legend(list({series.name: series for series in shown}.items()), palette, width - _LEFT - _RIGHT)
         xs = [x for series in shown for x in series.x]
         ys = [y for series in shown for y in series.y]
         top = 40 + legend.height
         frame = _Frame(
-            _Axis(min(xs), max(xs), _LEFT, _WIDTH - _RIGHT, log=self.log_x),
+            _Axis(min(xs), max(xs), _LEFT, width - _RIGHT, log=self.log_x),
             _Axis(*_with_room(min(ys), max(ys)), _HEIGHT - _BOTTOM, top),
             palette,
         )
         parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
         parts += [part for series in shown for part in _line(series, frame, palette)]
-        return _document(self.title, parts, palette)
+        return _document(self.title, parts, palette, width)
 
 
 @dataclass(frozen=True)
@@ -89,28 +91,28 @@ class Shares:
     names: Sequence[str]
     """Of the shares."""
 
-    def svg(self, palette: Palette) -> str:
-        left, row_height, top = 92, 26, 64
+    def svg(self, palette: Palette, width: int = WIDE) -> str:
+        left, row_height, top = 12 + max(_wide(name) for name, _ in self.rows), 26, 64
         parts = []
-        width = _WIDTH - left - _RIGHT
+        across = width - left - _RIGHT
         for number, (name, shares) in enumerate(self.rows):
             y, x = top + number * row_height, float(left)
             parts.append(_text(left - 8, y + 15, name, palette.ink, "end"))
             for place, share in enumerate(shares):
                 part = (place + 1) / len(shares)
                 parts.append(
-                    f'<rect x="{x:.1f}" y="{y}" width="{max(share * width - 1, 0):.1f}" height="{row_height - 6}" '
+                    f'<rect x="{x:.1f}" y="{y}" width="{max(share * across - 1, 0):.1f}" height="{row_height - 6}" '
                     f'style="fill:{palette.ramp(part)}"><title>{escape(self.names[place])}: {share:.1%}</title></rect>'
                 )
-                if share > 0.06:
+                if share * across > 24:  # two digits, and room around them
                     colour = palette.background if part > 0.5 else palette.ink
-                    parts.append(_text(x + share * width / 2, y + 15, f"{100 * share:.0f}", colour, "middle"))
-                x += share * width
-        parts += self._key(palette, left, width)
-        return _document(self.title, parts, palette, height=top + len(self.rows) * row_height + 8)
+                    parts.append(_text(x + share * across / 2, y + 15, f"{100 * share:.0f}", colour, "middle"))
+                x += share * across
+        parts += self._key(palette, left, across)
+        return _document(self.title, parts, palette, width, top + len(self.rows) * row_height + 8)
 
-    def _key(self, palette: Palette, left: float, width: float) -> Iterator[str]:
-        step = width / len(self.names)
+    def _key(self, palette: Palette, left: float, across: float) -> Iterator[str]:
+        step = across / len(self.names)
         for place, name in enumerate(self.names):
             colour = palette.ramp((place + 1) / len(self.names))
             x = left + place * step
@@ -136,15 +138,16 @@ class Panels:
     y_name: str
     panels: Sequence[Panel]
 
-    def svg(self, palette: Palette) -> str:
-        side, gap, left, top, across = 112, 40, 24, 66, 4
+    def svg(self, palette: Palette, width: int = WIDE) -> str:
+        side, gap, left, top = 112, 40, 24, 66
+        across = (width - left) // (side + gap)
         parts = [_text(8, 38, f"{self.y_name}, against {self.x_name}", palette.faint, "start")]
         for number, panel in enumerate(self.panels):
             x0 = left + (number % across) * (side + gap)
             y0 = top + (number // across) * (side + gap)
             parts += _panel(panel, x0, y0, side, palette)
         rows = math.ceil(len(self.panels) / across)
-        return _document(self.title, parts, palette, height=top + rows * (side + gap) - 10)
+        return _document(self.title, parts, palette, width, top + rows * (side + gap) - 10)
 
 
 def _panel(panel: Panel, x0: float, y0: float, side: float, palette: Palette) -> Iterator[str]:
@@ -170,13 +173,13 @@ class _Axis:
     """From values to places on the page, and the values to be named."""
 
     def __init__(self, low: float, high: float, start: float, end: float, *, log: bool = False) -> None:
-        self._log, self._start, self._end = log, start, end
+        self._log, self.start, self.end = log, start, end
         self._low, self._high = (low, high) if high > low else (low * 0.9, high * 1.1 or 1.0)
         self.ticks = [tick for tick in self._candidates() if self._low <= tick <= self._high * (1 + 1e-9)]
 
     def place(self, value: float) -> float:
         low, high, value = (math.log(v) if self._log else v for v in (self._low, self._high, value))
-        return self._start + (value - low) / (high - low) * (self._end - self._start)
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def _candidates(self) -> Iterable[float]:
         if self._log:
@@ -198,17 +201,17 @@ class _Frame:
     palette: Palette
 
     def draw(self, x_name: str, y_name: str) -> Iterator[str]:
-        bottom, top = self.up._start, self.up._end
+        bottom, top, left, right = self.up.start, self.up.end, self.across.start, self.across.end
         for tick in self.up.ticks:
             y = self.up.place(tick)
-            yield f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" style="stroke:{self.palette.grid}"/>'
-            yield _text(_LEFT - 6, y + 4, f"{tick:g}", self.palette.faint, "end")
+            yield f'<path d="M{left} {y:.1f}H{right}" style="stroke:{self.palette.grid}"/>'
+            yield _text(left - 6, y + 4, f"{tick:g}", self.palette.faint, "end")
         for tick in self.across.ticks:
             x = self.across.place(tick)
             yield f'<path d="M{x:.1f} {bottom}v4" style="stroke:{self.palette.faint}"/>'
             yield _text(x, bottom + 17, f"{tick:g}", self.palette.faint, "middle")
-        yield f'<path d="M{_LEFT} {bottom}H{_WIDTH - _RIGHT}" style="stroke:{self.palette.faint}"/>'
-        yield _text((_LEFT + _WIDTH - _RIGHT) / 2, bottom + 36, x_name, self.palette.ink, "middle")
+        yield f'<path d="M{left} {bottom}H{right}" style="stroke:{self.palette.faint}"/>'
+        yield _text((left + right) / 2, bottom + 36, x_name, self.palette.ink, "middle")
         middle = (bottom + top) / 2
         turned = f'transform="rotate(-90 14 {middle:.1f})"'
         yield _text(14, middle, y_name, self.palette.ink, "middle", turned)
@@ -243,13 +246,13 @@ class _Legend:
 
     _row = 18
 
-    def __init__(self, entries: Sequence[tuple[str, Series]], palette: Palette) -> None:
+    def __init__(self, entries: Sequence[tuple[str, Series]], palette: Palette, across: float) -> None:
         self._palette = palette
         self._placed: list[tuple[float, int, str, Series]] = []
         x, row = 0.0, 0
         for name, series in entries:
-            width = 42 + 6.6 * len(name)
-            if x and x + width > _WIDTH - _LEFT - _RIGHT:
+            width = 36 + _wide(name)
+            if x and x + width > across:
                 x, row = 0.0, row + 1
             self._placed.append((x, row, name, series))
             x += width
@@ -277,11 +280,17 @@ def _text(x: float, y: float, words: str, colour: str, anchor: str, extra: str =
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="fill:{colour}" {extra}>{escape(words)}</text>'
 
 
-def _document(title: str, parts: Sequence[str], palette: Palette, height: float = _HEIGHT) -> str:
+def _wide(words: str) -> float:
+    """How wide a text is, at most: there is nobody to ask."""
+    return 6.6 * len(words)
+
+
+def _document(title: str, parts: Sequence[str], palette: Palette, width: int, height: float = _HEIGHT) -> str:
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:g}" {_FONT} role="img" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:g}" {_FONT} role="img" '
         f'aria-label="{escape(title, quote=True)}">'
     )
-    back = f'<rect width="{_WIDTH}" height="{height:g}" style="fill:{palette.background}"/>'
-    name = _text(8, 18, title, palette.ink, "start", 'font-weight="600" font-size="14"')
+    back = f'<rect width="{width}" height="{height:g}" style="fill:{palette.background}"/>'
+    size = min(14.0, 14 * (width - 16) / (1.3 * _wide(title)))  # bold, and larger than other letters, if it fits
+    name = _text(8, 18, title, palette.ink, "start", f'font-weight="600" font-size="{size:.3g}"')
     return "\n".join([head, back, name, *parts, "</svg>"]) + "\n"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from msdnet.report.charts import PAGE
+from msdnet.report.charts import NARROW, PAGE, WIDE
 from msdnet.report.contents import Section
 
 __all__ = ["page"]
@@ -20,17 +20,21 @@ main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.6rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 0 0 .4rem; }
 p { margin: .3rem 0 .8rem; } .lead, small { color: var(--faint); }
 section { background: var(--card); border: 1px solid var(--grid); border-radius: 8px; padding: 1rem; margin: 1rem 0; }
-svg { display: block; width: 100%; min-width: 28rem; height: auto; margin: .5rem 0; }
+svg { display: block; width: 100%; height: auto; margin: .5rem 0; } .phone { display: none; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; width: 100%; }
+table { border-collapse: collapse; font-size: .9rem; width: 100%; margin-top: .5rem; }
 th, td { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px solid var(--grid); }
 td { font-variant-numeric: tabular-nums; } th { color: var(--faint); font-weight: 500; }
-.gallery td { white-space: nowrap; } .gallery img { width: 44px; height: 44px; margin: 1px; object-fit: cover;
-  image-rendering: pixelated; }
+.gallery img { width: 36px; height: 36px; margin: 1px; object-fit: cover; image-rendering: pixelated; }
 .bar { display: inline-block; height: .6em; min-width: 2px; background: var(--s0); }
 td:has(.bar) { width: 30%; }
 pre { overflow-x: auto; font-size: .8rem; } details { margin-top: .6rem; }
 summary { cursor: pointer; color: var(--faint); }
+@media (max-width: 560px) { main { padding: 1rem .5rem 3rem; } section { padding: .75rem; }
+  .screen, .gallery thead { display: none; } .phone { display: block; }
+  .gallery, .gallery tbody, .gallery tr, .gallery th, .gallery td { display: block; }
+  .gallery th { border: 0; color: var(--ink); font-weight: 600; } .gallery img { width: 44px; height: 44px; }
+  .gallery td::before { content: attr(data-what); display: block; color: var(--faint); } }
 """
 
 
@@ -49,9 +53,14 @@ def page(title: str, lead: str, sections: Iterable[Section]) -> str:
 
 
 def _section(section: Section) -> str:
-    charts = "".join(f'<div class="wide">{chart.svg(PAGE)}</div>' for _, chart in section.charts)
+    # Each chart twice, and the style says which is seen: letters as small as a phone would make them cannot be read.
+    charts = "".join(
+        f'<div class="{where}">{chart.svg(PAGE, width)}</div>'
+        for _, chart in section.charts
+        for where, width in (("screen", WIDE), ("phone", NARROW))
+    )
     notes = "".join(f"<br>{escape(note)}" for note in section.notes)
-    told = f"<small>Dashed: published by others.{notes}</small>" if notes else ""
+    told = f"<small>Dashed: published by others, counting whole layers.{notes}</small>" if notes else ""
     return (
         f"<section><h2>{escape(section.name)}</h2><p>{escape(section.text)}</p>{charts}{told}{section.html}</section>"
     )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -281,4 +282,22 @@ class Model:
         return (
             f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, {exits} exits "
             f"of {self.costs[0] / 1e6:,.1f} to {self.costs[-1] / 1e6:,.1f} M multiply-adds, on {self.engine!r}>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what each exit costs, and how often it was right about held-out images."""
+        measured = {"held-out": self.manifest.held_out, "test": self.manifest.test}
+        known = {name: values.accuracy for name, values in measured.items() if values is not None}
+        head = ["exit", "multiply-adds", "of the full", *(f"% right, {name}" for name in known)]
+        rows = [
+            [str(exit + 1), f"{cost / 1e6:,.2f} M", f"{cost / self.costs[-1]:.0%}"]
+            + [f"{100 * accuracy[exit]:.1f}" for accuracy in known.values()]
+            for exit, cost in enumerate(self.costs)
+        ]
+        lines = [f"<th>{'</th><th>'.join(head)}</th>", *(f"<td>{'</td><td>'.join(row)}</td>" for row in rows)]
+        side = self.manifest.images.side
+        about = f"{len(self.classes)} classes, {side} x {side} pixels, on {self.engine!r}"
+        return (
+            f"<p><b>{escape(self.manifest.name)}</b>: {escape(about)}</p>"
+            f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
         )

@@ -9,14 +9,18 @@ chain: space for all that the stages make of an image, bound to them once.
 """
 
 import json
+import os
 import threading
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it writes an identity into the home folder, and calls home
+
+import onnxruntime
 
 from msdnet.bundle import STAGES, Bundle
 from msdnet.checks import check_whole

@@ -9,7 +9,7 @@ print(summary.held_out_accuracy)
 
 from msdnet.training.evaluation import all_logits, evaluate
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
-from msdnet.training.run import TrainedRun, load_run, resume, train
+from msdnet.training.run import TrainedRun, is_finished, load_run, resume, train
 from msdnet.training.together import Interrupted, StopSignal, together
 from msdnet.training.trainer import DivergenceError, Summary
 
@@ -22,6 +22,7 @@ __all__ = [
     "TrainedRun",
     "all_logits",
     "evaluate",
+    "is_finished",
     "load_recipe",
     "load_run",
     "recipe_names",

@@ -29,7 +29,7 @@ from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
 
-__all__ = ["RUN", "TrainedRun", "load_run", "make_step", "read_run", "resume", "train"]
+__all__ = ["RUN", "TrainedRun", "is_finished", "load_run", "make_step", "read_run", "resume", "train"]
 
 RUN = "run.json"
 _LOCKS: set[IO[str]] = set()  # that this process holds
@@ -118,6 +118,11 @@ def resume(
         if (folder / CHECKPOINT).exists():
             trainer.resume()
         return trainer.run(test)
+
+
+def is_finished(out: str | Path) -> bool:
+    """Whether the run in a folder has nothing left to train."""
+    return (Path(out) / SUMMARY).exists()
 
 
 class TrainedRun(NamedTuple):
@@ -321,7 +326,7 @@ os.register_at_fork(after_in_child=_close_locks)
 
 def _finished(folder: Path) -> Summary | None:
     path = folder / SUMMARY
-    return from_mapping(Summary, _read_json(path), str(path)) if path.exists() else None
+    return from_mapping(Summary, _read_json(path), str(path)) if is_finished(folder) else None
 
 
 def read_run(folder: Path) -> dict[str, Any]:

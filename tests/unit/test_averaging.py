@@ -1,0 +1,64 @@
+"""The choice of an average of exits: what is compared is what the networks then answer, and held-out images decide."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from msdnet.data.base import Batch
+from msdnet.export import export_run
+from msdnet.export.averaging import POWERS, averaged, choose_averaging
+from msdnet.files import Part
+from msdnet.networks import create_network
+from msdnet.training import train
+from msdnet.training.display import Display
+from tests.helpers import TINY, ColouredSquares, settle
+from tests.unit.test_training import QUICK
+
+
+class HeldOutOnly(ColouredSquares):
+    """Whose test images nobody may look at."""
+
+    def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
+        assert part == "held_out"
+        return super().batches(part, batch_size)
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_averages_of_logits_are_what_a_network_answers(power: float | None) -> None:
+    plain = settle(create_network(TINY, classes=3, averaging=None), side=12)
+    made = create_network(TINY, classes=3, averaging=power).eval()
+    made.load_state_dict(plain.state_dict())
+    images = torch.randn(5, 3, 12, 12)
+    with torch.inference_mode():
+        own, answers = (torch.stack(network(images), dim=1).numpy() for network in (plain, made))
+    assert averaged(own, made.config.exit_shares) == pytest.approx(answers, abs=1e-5)
+
+
+def test_the_best_on_the_images_is_chosen_and_of_equals_the_first() -> None:
+    chance = np.random.default_rng(0)
+    labels = chance.integers(0, 3, 400)
+    truth = np.eye(3, dtype=np.float32)[labels]
+    # Each exit sees the truth under noise of its own: the more of them are averaged, the better.
+    noisy = np.stack([truth + chance.normal(0, 1, truth.shape) for _ in TINY.exits], axis=1).astype(np.float32)
+    choice = choose_averaging(TINY, noisy, labels)
+    assert choice.power == 0
+    assert list(choice.accuracy) == ["none", "0", "0.5", "1", "2"]
+    assert np.mean(choice.accuracy["0"]) == max(np.mean(accuracy) for accuracy in choice.accuracy.values())
+    alike = np.repeat(truth[:, None], len(TINY.exits), axis=1)
+    assert choose_averaging(TINY, alike, labels).power is None
+
+
+def test_a_run_is_exported_with_the_best_and_no_test_image_is_seen(tmp_path: Path) -> None:
+    data = HeldOutOnly()
+    train(QUICK, data=data, network=TINY, out=tmp_path / "run", device="cpu", display=Display())
+    bundle = export_run(tmp_path / "run", tmp_path / "bundle", data=data, averaging="best", device="cpu")
+    told = bundle.manifest.provenance["averaging"]
+    assert bundle.manifest.held_out is not None
+    assert bundle.manifest.held_out.accuracy == pytest.approx(told["held_out_accuracy"][told["chosen"]])
+    power = bundle.manifest.network.averaging  # type: ignore[attr-defined]
+    assert told["chosen"] == ("none" if power is None else f"{power:g}")
+    with pytest.raises(ValueError, match="found on held-out images"):
+        export_run(tmp_path / "run", tmp_path / "x", data=data, averaging="best", held_out=False, device="cpu")
