@@ -19,7 +19,7 @@ from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.training import Recipe, StopSignal, Summary, load_run, resume, together, train
 from msdnet.training.display import Display, EpochFigures
-from msdnet.training.distributed import is_first, pick_device
+from msdnet.training.distributed import is_first, pick_device, processes, wait_for_all
 from msdnet.training.run import RUN, read_run
 from msdnet.training.together import ALONE
 from msdnet.training.trainer import MODEL, SUMMARY, check_same
@@ -75,9 +75,13 @@ class Workshop:
 
     def carry_out(self, subjects: Iterable[Subject]) -> list[Failure]:
         """Train and measure what is not measured yet. What was interrupted goes on where it was."""
-        wanted = [subject for subject in subjects if self.standing(subject) != "measured"]
-        if wanted:
+        with processes(pick_device(self.device)):
+            return self._carry_out([subject for subject in subjects if self.standing(subject) != "measured"])
+
+    def _carry_out(self, wanted: Sequence[Subject]) -> list[Failure]:
+        if wanted and is_first():
             open_data(self.data.found(), "cpu")  # without which nothing can be done: better told once, and now
+        wait_for_all()
         to_train = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
         failures = self._do(self._train, self._costliest_first(self._untrained(to_train.values())), self.at_once)
         lost = {failure.name for failure in failures}

@@ -39,12 +39,18 @@ def pick_device(wanted: str | None = None) -> torch.device:
 
 @contextmanager
 def processes(device: torch.device) -> Iterator[Shard]:
-    """The share of this process: all of it, unless torchrun started several."""
+    """The share of this process: all of it, unless torchrun started several.
+
+    Processes join once: within an outer share, for several trainings, say, an inner one is the same.
+    """
     if device.type == "cuda":
         torch.cuda.set_device(device)  # graphs and streams belong to the current one
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         yield Shard()
+        return
+    if distributed.is_initialized():
+        yield Shard(distributed.get_rank(), world)
         return
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
