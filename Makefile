@@ -18,9 +18,10 @@ types: .venv/installed
 docs: .venv/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-# A test process for each core; tests of one file stay together, since they share what is slow to make.
+# A test process for each core, with one thread each, as for what they start; tests of one file stay together, since they
+# share what is slow to make.
 unit: .venv/installed
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
 
 # The same tests with the oldest torch that is supported, in an environment of their own.
 test-oldest: pyproject.toml

@@ -1,6 +1,5 @@
 """Real CIFAR-100: read as published, and learnt from."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -37,16 +36,12 @@ def test_normalisation_is_that_of_the_training_images(data: CifarData) -> None:
 def test_a_tiny_network_beats_chance_at_every_exit(cifar100_root: Path, tmp_path: Path) -> None:
     network = MSDNetConfig(exits=(1, 3, 5), seed_channels=8, growth=4, head_width=48)
     recipe = Recipe(
-        epochs=4,
+        epochs=3,
         batch_size=32,
         optimiser=Optimiser(learning_rate=0.1, weight_decay=5e-4),
         schedule=Schedule(kind="cosine", warmup_epochs=0.5),
-        evaluate_every=4,
+        evaluate_every=3,
     )
     data = DataConfig(dataset="cifar100", root=str(cifar100_root), subset=3_000)
-    torch.set_num_threads(os.cpu_count() or 1)  # for the one test that is long enough to gain
-    try:
-        summary = train(recipe, data=data, network=network, out=tmp_path, display=Display(), device="cpu")
-    finally:
-        torch.set_num_threads(1)
+    summary = train(recipe, data=data, network=network, out=tmp_path, display=Display(), device="cpu")
     assert min(summary.held_out_accuracy) > 0.05  # chance is 0.01; its standard error on 5,000 images 0.0014

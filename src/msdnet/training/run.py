@@ -61,14 +61,15 @@ def train(
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     torch_device = pick_device(device)
     with processes(torch_device) as shard:
-        data = data if isinstance(data, ImageData) else data.found()
-        images = data if isinstance(data, ImageData) else _open(data, torch_device)
-        config = _network_config(network, images)
-        facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
-        teaching = _teaching(chosen, teacher, facts, torch_device)
-        trainer = _trainer(
-            chosen, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
-        )
+        with ALONE:
+            data = data if isinstance(data, ImageData) else data.found()
+            images = data if isinstance(data, ImageData) else _open(data, torch_device)
+            config = _network_config(network, images)
+            facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
+            teaching = _teaching(chosen, teacher, facts, torch_device)
+            trainer = _trainer(
+                chosen, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
+            )
         if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
             _claim(folder, facts)
         wait_for_all()
@@ -106,17 +107,18 @@ def resume(
     config = NetworkConfig.from_dict(facts["network"])
     torch_device = pick_device(device)
     with processes(torch_device) as shard, _locked(folder, shard):
-        images = data or _reopen(facts, root, workers, unreadable, torch_device)
-        check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
-        known = facts.get("teacher", {}).get("folder")
-        if finished:  # nothing is left to learn: only its test images are still to be looked at
-            recipe = dataclasses.replace(recipe, loss=dataclasses.replace(recipe.loss, distillation=Distillation()))
-        teaching = None if finished else _teaching(recipe, teacher or known, facts, torch_device)
-        trainer = _trainer(
-            recipe, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
-        )
-        if (folder / CHECKPOINT).exists():
-            trainer.resume()
+        with ALONE:
+            images = data or _reopen(facts, root, workers, unreadable, torch_device)
+            check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
+            known = facts.get("teacher", {}).get("folder")
+            if finished:  # nothing is left to learn: only its test images are still to be looked at
+                recipe = dataclasses.replace(recipe, loss=dataclasses.replace(recipe.loss, distillation=Distillation()))
+            teaching = None if finished else _teaching(recipe, teacher or known, facts, torch_device)
+            trainer = _trainer(
+                recipe, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
+            )
+            if (folder / CHECKPOINT).exists():
+                trainer.resume()
         return trainer.run(test)
 
 
@@ -256,9 +258,8 @@ def _trainer(
     checkpoint_seconds: float,
     teacher: StagedNetwork | None,
 ) -> Trainer:
-    with ALONE:
-        torch.manual_seed(facts["seed"])
-        step = make_step(config, recipe, data, device, teacher=teacher, distributed=shard.world > 1)
+    torch.manual_seed(facts["seed"])
+    step = make_step(config, recipe, data, device, teacher=teacher, distributed=shard.world > 1)
     shown = display or (choose_display() if shard.rank == 0 else Display())
     return Trainer(
         step,
@@ -352,7 +353,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _open(config: DataConfig, device: torch.device) -> ImageData:
-    with ALONE, first_on_machine_first():  # which may download what the others then find
+    with first_on_machine_first():  # which may download what the others then find
         return open_data(config, device)
 
 

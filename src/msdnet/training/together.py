@@ -19,7 +19,7 @@ __all__ = ["ALONE", "Done", "Interrupted", "Job", "StopSignal", "together"]
 T = TypeVar("T")
 
 ALONE = threading.RLock()
-"""Held by the thread that builds a network, begins an epoch, captures a graph, evaluates or saves."""
+"""Held by the thread that opens data, builds a network, begins an epoch (and captures a graph), evaluates or saves."""
 
 
 class Interrupted(Exception):  # noqa: N818  (not an error: the run was asked to stop, and was saved)
