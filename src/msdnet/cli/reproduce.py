@@ -150,10 +150,11 @@ def _carry_out(experiment: "Experiment", workshop: "Workshop", only: list[str]) 
 
 
 def _draw(experiment: "Experiment", workshop: "Workshop", folder: Path, as_json: bool) -> None:
-    from msdnet.reproduce import draw, figure_table
+    from msdnet.reproduce import CLAIMS, draw, figure_table, judge
     from msdnet.reproduce.drawing import measured_of
 
     measured = measured_of(experiment, workshop)
+    claims = [(claim.says, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment.name]
     written = draw(experiment, workshop, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
     if as_json:
@@ -161,12 +162,17 @@ def _draw(experiment: "Experiment", workshop: "Workshop", folder: Path, as_json:
             figure.name: [{"curve": curve.name, "points": places} for curve, places in figure.places(measured)]
             for figure in experiment.figures
         }
-        typer.echo(json.dumps({"figures": curves, "files": [str(path) for path in written], "missing": missing}))
+        told = [{"says": says, **(finding._asdict() if finding else {})} for says, finding in claims]
+        files = [str(path) for path in written]
+        typer.echo(json.dumps({"figures": curves, "claims": told, "files": files, "missing": missing}))
         return
     for figure in experiment.figures:
         typer.echo(f"\n{figure.title} (million multiply-adds: accuracy in %)")
         for curve, points in figure_table(figure, measured):
             typer.echo(f"  {curve:<34} {points}")
+    for says, finding in claims:
+        verdict = "not all measured yet" if finding is None else "holds" if finding.holds else "does not hold"
+        typer.echo(f"\nThe paper: {says}\n  {verdict}{'' if finding is None else f': {finding.measured}'}")
     typer.echo(f"\nwrote {', '.join(str(path) for path in written)}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")

@@ -5,6 +5,7 @@ what is missing, into one result file for each; figures are drawn from the files
 """
 
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
+from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge
 from msdnet.reproduce.drawing import draw, figure_table
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
@@ -12,9 +13,12 @@ from msdnet.reproduce.plan import Planned, make_plan
 from msdnet.reproduce.workshop import Failure, Workshop
 
 __all__ = [
+    "CLAIMS",
     "EXPERIMENTS",
+    "Claim",
     "Experiment",
     "Failure",
+    "Finding",
     "Measurement",
     "Planned",
     "Workshop",
@@ -22,6 +26,7 @@ __all__ = [
     "draw",
     "figure_table",
     "find_experiment",
+    "judge",
     "make_plan",
     "read_measurement",
 ]
