@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from msdnet.reproduce import find_experiment
-from msdnet.reproduce.subjects import Ensemble
+from msdnet.reproduce.subjects import Ensemble, trained_for
 from tests.unit.test_reproduce import measured, point
 
 
@@ -50,6 +50,7 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
         costs = tuple(20_000_000 * (k + 1) for k in range(exits))
         made = measured(subject.name, costs, tuple(0.5 + 0.02 * k for k in range(exits)), (point("x", 40e6, 0.6, 0.6),))
         values = json.loads(json.dumps({**vars(made), "points": [vars(p) for p in made.points]}))
+        values["seeds"] = [one.seed for one in trained_for(subject)]
         values |= {"network": subject.network.to_dict(), "recipe": json.loads(json.dumps(asdict(subject.recipe)))}
         path = tmp_path / "results/cifar100" / f"{subject.name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +66,7 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
 
 
 def test_imagenets_experiment_runs_from_end_to_end_on_photos(photos: Path, tmp_path: Path) -> None:
-    """Four classes of a few real photos stand for the thousand; one system alone, and one stopped half-way."""
+    """Four classes of a few real photos stand for the thousand, and two systems for all."""
     for part, count in (("train", 10), ("val", 4)):
         for folder in sorted((photos / part).iterdir())[:4]:
             (tmp_path / "photos" / part / folder.name).mkdir(parents=True)

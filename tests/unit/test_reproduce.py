@@ -15,6 +15,7 @@ from msdnet import create_network
 from msdnet.data import DataConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
+from msdnet.published import published_for
 from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, check_comparable, draw, find_experiment, make_plan
 from msdnet.reproduce.drawing import measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, budgeted, computed, envelope, sizes
@@ -22,6 +23,7 @@ from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Trained, trained_for
 from msdnet.training import Interrupted, Recipe, load_run
 from msdnet.training.recipe import Optimiser
+from msdnet.version import VERSION
 from tests.helpers import SMALL_SYSTEMS
 
 CLASSES = 5
@@ -79,7 +81,7 @@ def workshop(images: Path, folder: Path, said: list[str] | None = None, **change
 
 @pytest.fixture(scope="module")
 def done(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    shop = workshop(images, tmp_path_factory.mktemp("done"), at_once=2)
+    shop = workshop(images, tmp_path_factory.mktemp("done"))
     assert shop.carry_out(SMALL.subjects) == []
     return shop
 
@@ -91,10 +93,11 @@ def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
     measured = measured_of(SMALL, done)
     assert measured["pair"].seeds == (0, 1)
     assert measured["resnet"].training is not None
-    assert measured["resnet"].training["at_once"] == 2
+    assert measured["resnet"].training["seconds"] > 0
+    assert [made["msdnet"] for made in measured["pair"].trained_by] == [VERSION, VERSION]
     assert measured["pair"].training is None
     assert measured["resnet"].points == (), "with one exit there is nothing to choose"
-    assert {point.method for point in measured["pair"].points} <= set(METHODS)
+    assert {point.method for point in measured["pair"].points} == set(METHODS)
     assert measured["resnet_mc"].images["test"] == 8 * CLASSES
 
 
@@ -126,6 +129,40 @@ def test_figures_are_drawn_from_what_is_there(done: Workshop, tmp_path: Path) ->
     written = draw(SMALL, done, tmp_path)
     assert [path.name for path in written if path.suffix == ".svg"] == ["small_anytime.svg", "small_budgeted.svg"]
     assert "Small networks, anytime" in written[0].read_text()
+    part = dataclasses.replace(done, results=tmp_path / "part")
+    assert draw(SMALL, part, tmp_path) == []
+    read_measurement(done.file_of(MANY_EXITS)).save(part.file_of(MANY_EXITS))
+    drawn = draw(SMALL, part, tmp_path)
+    assert {path.stem for path in drawn} == {"small_anytime"}, "the other has nothing to show"
+
+
+def test_members_that_were_trained_on_other_images_are_refused(images: Path, tmp_path: Path) -> None:
+    shop = workshop(images, tmp_path)
+    fewer = dataclasses.replace(shop, data=dataclasses.replace(shop.data, subset=40))
+    assert fewer.carry_out([RESNET.again(1)]) == []
+    failures = shop.carry_out([PAIR])
+    assert [failure.name for failure in failures] == ["pair"]
+    assert re.search(r"resnet_seed1: trained in another way.*images: training is 40, not 90", failures[0].why)
+
+
+def test_a_run_is_not_measured_by_images_that_it_was_trained_on(images: Path, tmp_path: Path) -> None:
+    """With another seed for what is held out, thresholds would be fitted on trained images."""
+    shop = workshop(images, tmp_path)
+    assert shop.carry_out([RESNET]) == []
+    shop.file_of(RESNET).unlink()
+    other = dataclasses.replace(shop, data=dataclasses.replace(shop.data, held_out_seed=7))
+    (failure,) = other.carry_out([RESNET])
+    assert re.search(r"images: held_out_seed is 0, not 7|images: held_out_sha256", failure.why)
+
+
+def test_several_at_once_are_for_data_in_memory_and_one_process(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="not for a folder of images"):
+        workshop(images, tmp_path, at_once=2).carry_out([RESNET])
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="for one process"):
+        Workshop(DataConfig(), tmp_path, tmp_path, at_once=2).carry_out([RESNET])
 
 
 def test_a_training_that_was_stopped_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,11 +263,13 @@ def measured(
         parameters=1,
         costs=tuple(cost - 1_000_000 for cost in costs),
         whole_costs=costs,
+        cost_alone=costs[-1],
         held_out_accuracy=accuracy,
         test_accuracy=accuracy,
         points=points,
         training=None,
-        made_by={},
+        trained_by=(),
+        made_by={"msdnet": "1.0"},
     )
 
 
@@ -292,12 +331,23 @@ def test_the_experiments_have_the_systems_of_the_paper() -> None:
     assert len(networks) == 33
 
 
-def test_members_of_an_ensemble_come_in_the_order_of_their_cost() -> None:
-    for name in EXPERIMENTS:
-        for subject in find_experiment(name).subjects:
-            if isinstance(subject, Ensemble):
-                depths = [member.network.depth for member in subject.members]
-                assert depths == sorted(depths)
+@pytest.mark.parametrize(("name", "side"), [("anytime-cifar100", 32), ("densenet-star", 32), ("anytime-imagenet", 224)])
+def test_members_of_an_ensemble_come_in_the_order_of_their_cost(name: str, side: int) -> None:
+    ensembles = [subject for subject in find_experiment(name).subjects if isinstance(subject, Ensemble)]
+    assert ensembles
+    for ensemble in ensembles:
+        with torch.device("meta"):
+            costs = [create_network(member.network).costs(side)[-1] for member in ensemble.members]
+        assert costs == sorted(costs)
+
+
+def test_a_fractalnet_that_is_run_as_a_whole_costs_its_columns_joined_alone() -> None:
+    """Not those columns that answered before by themselves."""
+    with torch.device("meta"):
+        network = create_network("fractalnet_20")
+    assert round(network.cost_alone(32) / 1e6, 1) == 845.3
+    assert network.costs(32)[-1] == pytest.approx(2 * network.cost_alone(32), rel=1e-3)
+    assert published_for("cifar100", "single")[0].millions == (845.3,)
 
 
 def test_an_unknown_experiment_is_met_with_the_nearest() -> None:

@@ -76,6 +76,41 @@ def test_a_signal_stops_all_and_nothing_is_lost(tmp_path: Path) -> None:
         resume(tmp_path / "0", data=ColouredSquares(), device="cpu", display=StopAt(3))
 
 
+def interrupted(_: StopSignal) -> Summary:
+    raise Interrupted("as another process was told", signal.SIGTERM)
+
+
+def never(_: StopSignal) -> Summary:
+    raise AssertionError("must not be begun")
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_stop_that_another_process_heard_of_is_one(at_once: int) -> None:
+    with pytest.raises(Interrupted) as stopped:
+        list(together([interrupted], at_once=at_once, device=CPU))
+    assert stopped.value.signal_number == signal.SIGTERM
+
+
+def test_nothing_is_begun_after_a_signal() -> None:
+    def ends_well(_: StopSignal) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        list(together([ends_well, never], at_once=1, device=CPU))
+
+
+def test_a_second_signal_ends_one_at_a_time_at_once(tmp_path: Path) -> None:
+    """As it does without anything around the training."""
+
+    class Twice(Display):
+        def step(self, epoch: int, step: int) -> None:  # noqa: ARG002
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(together([job(tmp_path, 0, RECIPE, Twice())], at_once=1, device=CPU))
+
+
 def test_whoever_stops_listening_stops_the_rest(tmp_path: Path) -> None:
     jobs = [job(tmp_path, 0), job(tmp_path, 1, dataclasses.replace(RECIPE, epochs=10_000))]
     for done in together(jobs, at_once=2, device=CPU):

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
-    from msdnet.reproduce import Experiment, Workshop
+    from msdnet.reproduce import Experiment, Failure, Workshop
 
 __all__ = ["reproduce"]
 
@@ -66,7 +66,7 @@ def reproduce(
     """
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
     from msdnet.files import CIFAR, find_classes
-    from msdnet.reproduce import EXPERIMENTS, Workshop, find_experiment
+    from msdnet.reproduce import EXPERIMENTS, Workshop, find_experiment, measured_of
     from msdnet.training import Interrupted
     from msdnet.training.distributed import is_first
 
@@ -86,17 +86,20 @@ def reproduce(
         say=lambda text: typer.echo(text, err=as_json),
         name=experiment.dataset,
     )
+    measured_of(experiment, workshop)  # what cannot be drawn beside the rest is better told before hours of training
     if plan:
         _plan(experiment, workshop, as_json)
         return
     try:
-        failed = not draw and _carry_out(experiment, workshop, only or [])
+        failures = [] if draw else _carry_out(experiment, workshop, only or [])
     except Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # of several processes under torchrun
-        _draw(experiment, workshop, figures or results / "figures", as_json)
-    if failed:
+        written = _draw(experiment, workshop, figures or results / "figures", failures, as_json)
+        if draw and not written:
+            raise ValueError(f"{results}: nothing is measured yet that could be drawn")
+    if failures:
         raise typer.Exit(1)
 
 
@@ -124,17 +127,19 @@ def _list(experiments: list["Experiment"], as_json: bool) -> None:
 def _plan(experiment: "Experiment", workshop: "Workshop", as_json: bool) -> None:
     from msdnet.reproduce import make_plan
 
-    total = 0.0
+    found = []
     for planned in make_plan(experiment, workshop):
-        total += planned.seconds
+        found.append(planned)
         took = f"{planned.seconds / 60:8.1f} min" if planned.seconds else ""
-        typer.echo(json.dumps(asdict(planned)) if as_json else f"{planned.name:<28} {planned.standing:<9}{took}")
-    if not as_json:
+        typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}", err=as_json)
+    total = sum(planned.seconds for planned in found)
+    if as_json:
+        typer.echo(json.dumps({"networks": [asdict(planned) for planned in found], "seconds": total}))
+    else:
         typer.echo(f"\nTo train: {total / 3600:.1f} h, one network after the other, on this machine.")
 
 
-def _carry_out(experiment: "Experiment", workshop: "Workshop", only: list[str]) -> bool:
-    """Whether something failed."""
+def _carry_out(experiment: "Experiment", workshop: "Workshop", only: list[str]) -> list["Failure"]:
     from msdnet.naming import did_you_mean
     from msdnet.reproduce.subjects import trained_for
 
@@ -146,12 +151,14 @@ def _carry_out(experiment: "Experiment", workshop: "Workshop", only: list[str]) 
     failures = workshop.carry_out(chosen)
     for failure in failures:
         typer.echo(f"msdnet: {failure.name}: {failure.why}", err=True)
-    return bool(failures)
+    return failures
 
 
-def _draw(experiment: "Experiment", workshop: "Workshop", folder: Path, as_json: bool) -> None:
-    from msdnet.reproduce import CLAIMS, draw, figure_table, judge
-    from msdnet.reproduce.drawing import measured_of
+def _draw(
+    experiment: "Experiment", workshop: "Workshop", folder: Path, failures: list["Failure"], as_json: bool
+) -> list[Path]:
+    """Draw and tell what there is; which files were written."""
+    from msdnet.reproduce import CLAIMS, draw, figure_table, judge, measured_of
 
     measured = measured_of(experiment, workshop)
     claims = [(claim.says, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment.name]
@@ -162,17 +169,23 @@ def _draw(experiment: "Experiment", workshop: "Workshop", folder: Path, as_json:
             figure.name: [{"curve": curve.name, "points": places} for curve, places in figure.places(measured)]
             for figure in experiment.figures
         }
-        told = [{"says": says, **(finding._asdict() if finding else {})} for says, finding in claims]
-        files = [str(path) for path in written]
-        typer.echo(json.dumps({"figures": curves, "claims": told, "files": files, "missing": missing}))
-        return
+        told = {
+            "figures": curves,
+            "claims": [{"says": says, "finding": finding and finding._asdict()} for says, finding in claims],
+            "files": [str(path) for path in written],
+            "missing": missing,
+            "failures": [asdict(failure) for failure in failures],
+        }
+        typer.echo(json.dumps(told))
+        return written
     for figure in experiment.figures:
-        typer.echo(f"\n{figure.title} (million multiply-adds: accuracy in %)")
+        typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
         for curve, points in figure_table(figure, measured):
             typer.echo(f"  {curve:<34} {points}")
     for says, finding in claims:
         verdict = "not all measured yet" if finding is None else "holds" if finding.holds else "does not hold"
         typer.echo(f"\nThe paper: {says}\n  {verdict}{'' if finding is None else f': {finding.measured}'}")
-    typer.echo(f"\nwrote {', '.join(str(path) for path in written)}")
+    typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")
+    return written

@@ -62,6 +62,11 @@ class FractalNet(StagedNetwork):
             made = self._join_columns(maps[_IMAGES], _mean)
         return self.heads[exit](made), State(exit + 1, maps if exit + 1 < self.exit_count else {}, state.lazy)
 
+    def cost_alone(self, image_size: int | tuple[int, int]) -> int:
+        """The last exit takes all columns, joined, and nothing of what single columns have made before."""
+        *_, before, whole = self.costs(image_size, lazy=False)
+        return whole - before
+
     def _one_column(self, maps: Tensor, column: int) -> Tensor:
         for block in self.blocks:
             maps = block.one_column(maps, column)  # type: ignore[operator]

@@ -111,6 +111,10 @@ class StagedNetwork(nn.Module, ABC):
             stages.append(cost)
         return tuple(accumulate(stages))
 
+    def cost_alone(self, image_size: int | tuple[int, int]) -> int:
+        """Multiply-adds of a network that is run as a whole, for its last exit: here all that leads to it."""
+        return self.costs(image_size, lazy=False)[-1]
+
     def _run(self, state: State) -> Iterator[Tensor]:
         for _ in range(self.exit_count - state.exits_done):
             logits, state = self.advance(state)

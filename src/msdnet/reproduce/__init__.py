@@ -6,7 +6,7 @@ what is missing, into one result file for each; figures are drawn from the files
 
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
 from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge
-from msdnet.reproduce.drawing import draw, figure_table
+from msdnet.reproduce.drawing import draw, figure_table, measured_of
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
 from msdnet.reproduce.plan import Planned, make_plan
@@ -28,5 +28,6 @@ __all__ = [
     "find_experiment",
     "judge",
     "make_plan",
+    "measured_of",
     "read_measurement",
 ]

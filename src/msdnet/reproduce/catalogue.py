@@ -11,10 +11,12 @@ from msdnet.reproduce.imagenet import anytime_imagenet, budgeted_imagenet
 from msdnet.reproduce.studies import ablation_experiment, prior_experiment, why_experiment
 from msdnet.training import load_recipe
 
-__all__ = ["EXPERIMENTS", "find_experiment"]
+__all__ = ["EXPERIMENTS", "Entry", "find_experiment"]
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
+    """How an experiment is made."""
+
     build: Callable[..., Experiment]
     """From a recipe and, where the data are a folder's, the number of classes."""
     epochs: int = 100
@@ -24,17 +26,17 @@ class _Entry(NamedTuple):
     """By default, where the data are a folder's."""
 
 
-EXPERIMENTS: dict[str, _Entry] = {
-    "anytime-cifar100": _Entry(partial(anytime_experiment, "cifar100")),
-    "budgeted-cifar100": _Entry(partial(budgeted_experiment, "cifar100")),
-    "densenet-star": _Entry(partial(densenet_star_experiment, "cifar100")),
-    "why": _Entry(why_experiment, epochs=30),
-    "ablation": _Entry(ablation_experiment),
-    "prior": _Entry(prior_experiment),
-    "anytime-cifar10": _Entry(partial(anytime_experiment, "cifar10")),
-    "budgeted-cifar10": _Entry(partial(budgeted_experiment, "cifar10")),
-    "anytime-imagenet": _Entry(anytime_imagenet, 90, "paper_imagenet", classes=1000),
-    "budgeted-imagenet": _Entry(budgeted_imagenet, 90, "paper_imagenet", classes=1000),
+EXPERIMENTS: dict[str, Entry] = {
+    "anytime-cifar100": Entry(partial(anytime_experiment, "cifar100")),
+    "budgeted-cifar100": Entry(partial(budgeted_experiment, "cifar100")),
+    "densenet-star": Entry(densenet_star_experiment),
+    "why": Entry(why_experiment, epochs=30),
+    "ablation": Entry(ablation_experiment),
+    "prior": Entry(prior_experiment),
+    "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10")),
+    "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10")),
+    "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", classes=1000),
+    "budgeted-imagenet": Entry(budgeted_imagenet, 90, "paper_imagenet", classes=1000),
 }
 
 
@@ -51,4 +53,8 @@ def find_experiment(
     entry = EXPERIMENTS[name]
     recipe = load_recipe(entry.recipe).lasting(entry.epochs if epochs is None else epochs)
     recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
-    return entry.build(recipe) if entry.classes is None else entry.build(recipe, classes or entry.classes)
+    return (
+        entry.build(recipe)
+        if entry.classes is None
+        else entry.build(recipe, entry.classes if classes is None else classes)
+    )

@@ -7,11 +7,11 @@ from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, co
 from msdnet.reproduce.subjects import Ensemble, Trained
 from msdnet.training import Recipe
 
-__all__ = ["anytime_experiment", "budgeted_experiment", "densenet_star_experiment"]
+__all__ = ["DENSENET_LAYERS", "RESNET_LAYERS", "anytime_experiment", "budgeted_experiment", "densenet_star_experiment"]
 
 _CLASSES = {"cifar10": 10, "cifar100": 100}
-_RESNETS = (20, 32, 44, 56, 110)
-_DENSENETS = (16, 28, 58, 100)
+RESNET_LAYERS = (20, 32, 44, 56, 110)
+DENSENET_LAYERS = (16, 28, 58, 100)
 _SEEDS_OF_IDENTICAL = (1, 2, 3, 4)
 
 
@@ -37,15 +37,15 @@ class _Systems:
 
     @property
     def resnets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"resnet_{layers}") for layers in _RESNETS)
+        return tuple(self.one(f"resnet_{layers}") for layers in RESNET_LAYERS)
 
     @property
     def densenets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"densenet_bc_{layers}_12") for layers in _DENSENETS)
+        return tuple(self.one(f"densenet_bc_{layers}_12") for layers in DENSENET_LAYERS)
 
     @property
     def densenets_star(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"densenet_star_{layers}_8") for layers in _DENSENETS)
+        return tuple(self.one(f"densenet_star_{layers}_8") for layers in DENSENET_LAYERS)
 
     @property
     def wide_resnets(self) -> tuple[Trained, ...]:
@@ -122,8 +122,8 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     return Experiment(f"budgeted-{dataset}", title, dataset, figures)
 
 
-def densenet_star_experiment(dataset: str, recipe: Recipe) -> Experiment:
-    systems = _Systems(dataset, recipe)
+def densenet_star_experiment(recipe: Recipe) -> Experiment:
+    systems = _Systems("cifar100", recipe)
     plain, star = (
         systems.varying("densenets", systems.densenets),
         systems.varying("densenets_star", systems.densenets_star),
@@ -148,7 +148,7 @@ def densenet_star_experiment(dataset: str, recipe: Recipe) -> Experiment:
             ),
         ),
     )
-    return Experiment("densenet-star", "DenseNet* beside DenseNet and MSDNet, both settings", dataset, figures)
+    return Experiment("densenet-star", "DenseNet* beside DenseNet and MSDNet, both settings", "cifar100", figures)
 
 
 def _published_fractalnet(dataset: str) -> list[Curve]:

@@ -21,17 +21,15 @@ def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measure
 
 
 def draw(experiment: Experiment, workshop: Workshop, folder: Path) -> list[Path]:
-    """Draw the figures from what is there, as SVG, and as PNG where resvg is installed; which files were written."""
+    """Draw what is there, as SVG, and as PNG where resvg is installed; which files were written."""
     measured = measured_of(experiment, workshop)
-    written = []
-    for figure in experiment.figures:
-        written += write_chart(figure.chart(measured), folder / f"{figure.name}.svg")
-    return written
+    drawn = [figure for figure in experiment.figures if figure.can_be_drawn(measured)]
+    return [path for figure in drawn for path in write_chart(figure.chart(measured), folder / f"{figure.name}.svg")]
 
 
 def figure_table(figure: Figure, measured: Mapping[str, Measurement]) -> list[tuple[str, str]]:
     """Each curve's name and its points, for people who read numbers."""
     return [
-        (curve.name, "  ".join(f"{place.x:,.4g}: {place.y:.1f}" for place in places))
+        (curve.name, "  ".join(f"{place.x:,.4g}: {place.y:.3g}" for place in places))
         for curve, places in figure.places(measured)
     ]

@@ -63,10 +63,11 @@ class Figure:
                 found.append((curve, places))
         return found
 
+    def can_be_drawn(self, measured: Mapping[str, Measurement]) -> bool:
+        """Whether there is more to show than what others have published."""
+        return any(curve.subjects for curve, _ in self.places(measured))
+
     def chart(self, measured: Mapping[str, Measurement]) -> Lines:
-        drawn = self.places(measured)
-        if not any(curve.subjects for curve, _ in drawn):
-            raise ValueError(f"{self.name}: nothing is measured yet that could be drawn")
         series = [
             Series(
                 curve.name,
@@ -77,7 +78,7 @@ class Figure:
                 dashed=curve.dashed,
                 marks=curve.marks,
             )
-            for curve, places in drawn
+            for curve, places in self.places(measured)
         ]
         return Lines(self.title, self.x_name, self.y_name, series, log_x=self.log_x)
 
@@ -105,7 +106,7 @@ def envelope(measured: Sequence[Measurement]) -> list[Place]:
 
 def sizes(measured: Sequence[Measurement]) -> list[Place]:
     """Networks of different sizes, each as a whole."""
-    return sorted(_place(one.whole_costs[-1], one.test_accuracy[-1]) for one in measured)
+    return sorted(_place(one.cost_alone, one.test_accuracy[-1]) for one in measured)
 
 
 def of_published(curve: Published) -> Places:

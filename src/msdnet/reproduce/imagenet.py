@@ -51,10 +51,10 @@ class _Systems:
 
 def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
-    largest = systems.msdnets[-1:]
+    each = zip(_MSDNETS, systems.msdnets, (6, 3, 0), strict=True)
     curves = [
-        Curve("MSDNet", largest, anytime, 0),
-        Curve("MSDNet, lazy", largest, computed, 0, dashed=True, marks=False),
+        *(Curve(f"MSDNet, k = {k}", (one,), anytime, colour) for k, one, colour in each),
+        Curve("MSDNet, k = 7, lazy", systems.msdnets[-1:], computed, 0, dashed=True, marks=False),
         *(Curve(name, (one,), anytime, colour) for colour, (name, one) in enumerate(systems.ensembles.items(), 1)),
     ]
     title = "Anytime prediction on ImageNet"

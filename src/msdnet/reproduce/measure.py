@@ -20,10 +20,14 @@ from msdnet.training import all_logits
 
 __all__ = ["BUDGETS", "measure"]
 
-# Average multiply-adds an image. The same for all networks, so that the best of several can be told for each.
+# Average multiply-adds an image of 32 pixels, and a tenth of them for large images. The same for all networks, so that
+# the best of several can be told for each.
 BUDGETS = tuple(
     million * 1e6
-    for million in (10, 12, 15, 17, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200, 250, 300, 400, 500, 700)
+    for million in (
+        *(10, 12, 15, 17, 20, 25, 30, 35, 40, 50, 60, 70, 80, 100, 120, 150, 200, 250, 300, 400, 500, 700),
+        *(1000, 1500, 2000),
+    )
 )
 _BATCH = 250
 
@@ -43,12 +47,12 @@ def measure(
     subject: Subject,
     network: StagedNetwork,
     data: ImageData,
-    images: Mapping[str, Any],
+    runs: Sequence[Mapping[str, Any]],
     training: Mapping[str, Any] | None,
 ) -> Measurement:
     """All that figures need to know of a network.
 
-    - images: the facts of the data that its run was made with
+    - runs: the facts of its run, or of its members' runs
     - training: what is to be told of its training
     """
     held_out, test = (_answers(network, data, part) for part in ("held_out", "test"))
@@ -62,14 +66,16 @@ def measure(
         network=network.config.to_dict(),
         recipe=dataclasses.asdict(subject.recipe),
         seeds=tuple(trained.seed for trained in trained_for(subject)),
-        images={**images, "test": len(test.correct)},
+        images={**runs[0]["images"], "test": len(test.correct)},
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         costs=costs,
         whole_costs=whole_costs,
+        cost_alone=network.cost_alone(side),
         held_out_accuracy=held_out.accuracy,
         test_accuracy=test.accuracy,
-        points=tuple(_points(subject.name, held_out, test, costs, whole_costs)),
+        points=tuple(_points(subject.name, held_out, test, costs, whole_costs, _scale(side))),
         training=training,
+        trained_by=tuple({"msdnet": run["msdnet"], "torch": run["torch"]} for run in runs),
         made_by=describe_machine() | gpu | {"torch": torch.__version__},
     )
 
@@ -82,14 +88,18 @@ def _answers(network: StagedNetwork, data: ImageData, part: Part) -> _Answers:
 
 
 def _points(
-    name: str, held_out: _Answers, test: _Answers, costs: Sequence[int], whole_costs: Sequence[int]
+    name: str, held_out: _Answers, test: _Answers, costs: Sequence[int], whole_costs: Sequence[int], scale: int
 ) -> Iterator[BudgetPoint]:
     """What each budget that the network can keep brings; thresholds are fitted on the held-out images."""
     if len(costs) == 1:
         return
-    scale = 1 if whole_costs[-1] <= BUDGETS[-1] else 10  # of ImageNet's networks, and of FractalNet
     budgets = [scale * budget for budget in BUDGETS if whole_costs[0] <= scale * budget]
     for method in METHODS:
         family = PolicyFamily(held_out.confidence, held_out.correct, whole_costs, method=method)
         for budget in budgets:
             yield budget_point(name, family.policy(budget), test.confidence, test.correct, costs)
+
+
+def _scale(side: tuple[int, int]) -> int:
+    """By how much budgets are larger than those of small images."""
+    return 10 if max(side) > 64 else 1

@@ -10,7 +10,7 @@ from typing import Any
 from msdnet.checks import from_mapping, table_from_json
 from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
-from msdnet.reproduce.subjects import Subject
+from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import Recipe
 from msdnet.training.checkpoint import write_atomically
 
@@ -38,17 +38,21 @@ class Measurement:
     """Multiply-adds to each exit, computed lazily."""
     whole_costs: tuple[int, ...]
     """The same by whole layers, as published figures count; budgets are in these."""
+    cost_alone: int
+    """Of the network as a whole, run for its last exit alone."""
     held_out_accuracy: tuple[float, ...]
     test_accuracy: tuple[float, ...]
     points: tuple[BudgetPoint, ...]
     """What budgets bring, by both kinds of policy; none where there is one exit only."""
     training: Mapping[str, Any] | None
-    """Seconds, and how many trained at once; nothing for an ensemble."""
+    """Seconds, in which others may have been trained at the same time; nothing for an ensemble."""
+    trained_by: tuple[Mapping[str, Any], ...]
+    """Versions that trained it, or each member; commits may differ between results, versions of msdnet may not."""
     made_by: Mapping[str, Any]
-    """Versions, hardware and commit."""
+    """Versions, hardware and commit of the measuring."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "costs", "whole_costs", "held_out_accuracy", "test_accuracy"):
+        for name in ("seeds", "trained_by", "costs", "whole_costs", "held_out_accuracy", "test_accuracy"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         points = (p if isinstance(p, BudgetPoint) else from_mapping(BudgetPoint, p, "a point") for p in self.points)
         object.__setattr__(self, "points", tuple(points))
@@ -73,10 +77,12 @@ def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]]) -> N
         _check(path, "network", NetworkConfig.from_dict(found.network).to_dict(), subject.network.to_dict())
         recipe = from_mapping(Recipe, found.recipe, f"{path}: recipe")  # what is newer than the file has its default
         _check(path, "recipe", dataclasses.asdict(recipe), dataclasses.asdict(subject.recipe))
-    for _, path, found in measured[1:]:
+        _check(path, "seeds", found.seeds, [trained.seed for trained in trained_for(subject)])
+    for _, path, found in measured:
         _, first_path, first = measured[0]
         _check(path, "images", found.images, first.images, f" in {first_path}")
-        _check(path, "msdnet's version", found.made_by.get("msdnet"), first.made_by.get("msdnet"), f" in {first_path}")
+        for version in (found.made_by["msdnet"], *(made["msdnet"] for made in found.trained_by)):
+            _check(path, "msdnet's version", version, first.made_by["msdnet"], f" in {first_path}")
 
 
 def _check(path: Path, what: str, found: object, expected: object, where: str = " in this experiment") -> None:
@@ -88,5 +94,5 @@ def _check(path: Path, what: str, found: object, expected: object, where: str = 
         found, expected, what = found.get(name), expected.get(name), f"{what}: {name}"
     raise ValueError(
         f"{path}: made in another way, so it cannot be drawn beside the others: {what} is {found!r}, and {expected!r}"
-        f"{where}. Remove the file to have it measured again"
+        f"{where}. Remove the one that is wrong to have it made again"
     )

@@ -11,8 +11,9 @@ from msdnet.data import ArrayData, Batch
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.subjects import Trained, trained_for
 from msdnet.reproduce.workshop import Standing, Workshop
-from msdnet.training.distributed import pick_device
+from msdnet.training.distributed import pick_device, processes
 from msdnet.training.run import make_step
+from msdnet.training.step import Step
 
 __all__ = ["Planned", "make_plan"]
 
@@ -27,43 +28,50 @@ class Planned:
     name: str
     standing: Standing
     seconds: float
-    """To train it here, by itself; 0 if that is done."""
+    """To train what is left of it here, by itself."""
 
 
 def make_plan(experiment: Experiment, workshop: Workshop) -> Iterator[Planned]:
     """Every network of the experiment in turn; the time of those that are missing is measured by a few steps."""
     networks = {trained.name: trained for subject in experiment.subjects for trained in trained_for(subject)}
     device = pick_device(workshop.device)
-    for trained in networks.values():
-        standing = workshop.standing(trained)
-        to_do = standing in ("begun", "missing")
-        yield Planned(trained.name, standing, _training_seconds(trained, experiment, device) if to_do else 0.0)
+    images = workshop.data.subset or experiment.training_images
+    with processes(device):
+        for trained in networks.values():
+            standing = workshop.standing(trained)
+            if standing in ("measured", "trained"):
+                yield Planned(trained.name, standing, 0.0)
+            else:
+                left = 1 - workshop.share_trained(trained)
+                yield Planned(
+                    trained.name, standing, left * _training_seconds(trained, experiment.side, images, device)
+                )
 
 
-def _training_seconds(trained: Trained, experiment: Experiment, device: torch.device) -> float:
+def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:
     """Epochs times steps times what one takes; images are noise, of which the time does not depend.
 
     What it takes to read images from a disk is not in it.
     """
     recipe = trained.recipe
     rows = recipe.batch_size if device.type == "cuda" else min(_ROWS_ON_CPU, recipe.batch_size)
-    side, classes = experiment.side, trained.network.classes
+    classes = trained.network.classes
     labels = np.arange(2 * classes) % classes
     none = np.zeros((len(labels), side, side, 3), dtype=np.uint8)
     data = ArrayData(none, labels, [str(k) for k in range(classes)], held_out=classes, device=device)
     step = make_step(trained.network, recipe, data, device)
-    images = torch.randn(rows, 3, side, side, device=device)
-    batch = Batch(images, torch.arange(rows, device=device) % classes)
+    pixels = torch.randn(rows, 3, side, side, device=device)
+    batch = Batch(pixels, torch.arange(rows, device=device) % classes)
     steps = _TIMED_STEPS if device.type == "cuda" else 1
     _seconds(step, batch, device, 1)  # kernels are chosen, and the graph is captured
     each = _seconds(step, batch, device, steps) / steps
-    return recipe.epochs * (experiment.training_images // recipe.batch_size) * each * recipe.batch_size / rows
+    return recipe.epochs * (images // recipe.batch_size) * each * recipe.batch_size / rows
 
 
-def _seconds(step: object, batch: Batch, device: torch.device, steps: int) -> float:
+def _seconds(step: Step, batch: Batch, device: torch.device, steps: int) -> float:
     start = time.perf_counter()
     for _ in range(steps):
-        step(batch, 0.0)  # type: ignore[operator]
+        step(batch, 0.0)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter() - start

@@ -11,18 +11,25 @@ import torch
 
 from msdnet.checks import from_mapping
 from msdnet.config import NetworkConfig
-from msdnet.data import DataConfig, open_data
+from msdnet.data import DataConfig, ImageData, open_data
 from msdnet.files import FOLDER, SIDE
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
-from msdnet.training import Recipe, StopSignal, Summary, load_run, resume, together, train
+from msdnet.training import Recipe, StopSignal, is_finished, load_run, resume, together, train
+from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures
-from msdnet.training.distributed import is_first, pick_device, processes, wait_for_all
-from msdnet.training.run import RUN, read_run
+from msdnet.training.distributed import (
+    first_on_machine_first,
+    is_first,
+    pick_device,
+    processes,
+    several_processes,
+)
+from msdnet.training.run import RUN, describe_data, read_run, read_summary
 from msdnet.training.together import ALONE
-from msdnet.training.trainer import MODEL, SUMMARY, check_same
+from msdnet.training.trainer import CHECKPOINT, check_same
 
 __all__ = ["Failure", "Standing", "Workshop"]
 
@@ -69,31 +76,45 @@ class Workshop:
         if self.file_of(subject).exists():
             return "measured"
         runs = [self.run_of(trained) for trained in trained_for(subject)]
-        if all((run / MODEL).exists() and (run / SUMMARY).exists() for run in runs):
+        if all(is_finished(run) for run in runs):
             return "trained"
         return "begun" if any((run / RUN).exists() for run in runs) else "missing"
 
+    def share_trained(self, trained: Trained) -> float:
+        """Which part of its epochs is done, by its last checkpoint."""
+        path = self.run_of(trained) / CHECKPOINT
+        if not path.exists():
+            return 0.0
+        _, facts = load_tensors(path)
+        return float(facts["progress"]["epoch"] / trained.recipe.epochs)
+
     def carry_out(self, subjects: Iterable[Subject]) -> list[Failure]:
         """Train and measure what is not measured yet. What was interrupted goes on where it was."""
-        with processes(pick_device(self.device)):
-            return self._carry_out([subject for subject in subjects if self.standing(subject) != "measured"])
+        if self.at_once > 1 and several_processes():
+            raise ValueError("several networks at once (--at-once) are for one process: torchrun's train one together")
+        if self.at_once > 1 and self.data.dataset == FOLDER:
+            raise ValueError("several networks at once (--at-once) are for data in memory, not for a folder of images")
+        device = pick_device(self.device)
+        with processes(device):
+            wanted = [subject for subject in subjects if self.standing(subject) != "measured"]
+            if not wanted:
+                return []
+            with first_on_machine_first():  # without data nothing can be done: better told once, and now
+                data = open_data(self.data.found(), device)
+            return self._carry_out(wanted, data)
 
-    def _carry_out(self, wanted: Sequence[Subject]) -> list[Failure]:
-        if wanted and is_first():
-            open_data(self.data.found(), "cpu")  # without which nothing can be done: better told once, and now
-        wait_for_all()
-        to_train = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
-        failures = self._do(self._train, self._costliest_first(self._untrained(to_train.values())), self.at_once)
-        lost = {failure.name for failure in failures}
+    def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
+        needed = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
+        to_train = [one for one in needed.values() if not is_finished(self.run_of(one))]
+        failures = self._do(partial(self._train, data), self._costliest_first(to_train), self.at_once)
+        told, ready = {failure.name for failure in failures}, []
         for subject in wanted:
-            without = sorted({trained.name for trained in trained_for(subject)} & lost - {subject.name})
-            if without:
+            without = [one.name for one in trained_for(subject) if not is_finished(self.run_of(one))]
+            if not without:
+                ready.append(subject)
+            elif subject.name not in told:
                 failures.append(Failure(subject.name, f"not measured without {', '.join(without)}"))
-        lost |= {failure.name for failure in failures}
-        return failures + self._do(self._measure, [subject for subject in wanted if subject.name not in lost], 1)
-
-    def _untrained(self, candidates: Iterable[Trained]) -> list[Trained]:
-        return [one for one in candidates if not (self.run_of(one) / SUMMARY).exists()]
+        return failures + self._do(partial(self._measure, data), ready, 1)
 
     def _costliest_first(self, networks: Sequence[Trained]) -> list[Trained]:
         """So that the last to end is a short one."""
@@ -114,11 +135,11 @@ class Workshop:
                 self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
-    def _train(self, trained: Trained, stop: StopSignal) -> None:
+    def _train(self, data: ImageData, trained: Trained, stop: StopSignal) -> None:
         folder, options = self.run_of(trained), {"device": self.device, "stop": stop}
         display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
-            self._check_run(trained)
+            self._check_run(trained, data)
             summary = resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
         else:
             summary = train(
@@ -135,24 +156,24 @@ class Workshop:
                 f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {_percent(summary.held_out_accuracy)}"
             )
             with ALONE:
-                self._measure(trained, stop)
+                self._measure(data, trained, stop)
 
-    def _measure(self, subject: Subject, _stop: StopSignal) -> None:
+    def _measure(self, data: ImageData, subject: Subject, _stop: StopSignal) -> None:
         if self.file_of(subject).exists() or not is_first():
             return
-        for trained in trained_for(subject):
-            self._check_run(trained)
-        runs = [load_run(self.run_of(trained), device=self.device, open_data=False) for trained in trained_for(subject)]
-        data = open_data(self.data.found(), pick_device(self.device))
+        members = trained_for(subject)
+        for trained in members:
+            self._check_run(trained, data)
+        runs = [load_run(self.run_of(trained), data=data, device=self.device) for trained in members]
         networks = [run.network for run in runs]
         network = self._joined(subject, networks) if isinstance(subject, Ensemble) else networks[0]
         training = None if isinstance(subject, Ensemble) else self._training_of(subject)
-        measured = measure(subject, network, data, runs[0].facts["images"], training)
+        measured = measure(subject, network, data, [run.facts for run in runs], training)
         measured.save(self.file_of(subject))
         self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
 
-    def _check_run(self, trained: Trained) -> None:
-        """Refuse a run that was made for something else."""
+    def _check_run(self, trained: Trained, data: ImageData) -> None:
+        """Refuse a run that was made for something else, or on other images."""
         folder = self.run_of(trained)
         facts = read_run(folder)
         recipe = from_mapping(Recipe, facts["recipe"], f"{folder}: recipe")
@@ -160,6 +181,7 @@ class Workshop:
             "network": (NetworkConfig.from_dict(facts["network"]).to_dict(), trained.network.to_dict()),
             "recipe": (dataclasses.asdict(recipe), dataclasses.asdict(trained.recipe)),
             "seed": (facts["seed"], trained.seed),
+            "images": (facts["images"], describe_data(data)),
         }
         for name, (found, wanted) in pairs.items():
             hint = "trained in another way; remove it or choose another folder for runs (--runs)"
@@ -172,13 +194,8 @@ class Workshop:
         return joined.to(next(members[0].parameters()).device).eval()
 
     def _training_of(self, trained: Trained) -> dict[str, Any]:
-        summary: Summary = resume(self.run_of(trained))  # a finished run only tells what it brought
-        return {
-            "seconds": summary.seconds,
-            "images_per_second": summary.images_per_second,
-            "peak_memory_bytes": summary.peak_memory_bytes,
-            "at_once": self.at_once,
-        }
+        summary = read_summary(self.run_of(trained))
+        return {"seconds": summary.seconds, "images_per_second": summary.images_per_second}
 
 
 class _Lines(Display):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -17,6 +18,7 @@ __all__ = [
     "largest_of_all",
     "pick_device",
     "processes",
+    "several_processes",
     "wait_for_all",
 ]
 
@@ -45,18 +47,23 @@ def processes(device: torch.device) -> Iterator[Shard]:
     """
     if device.type == "cuda":
         torch.cuda.set_device(device)  # graphs and streams belong to the current one
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world == 1:
+    if not several_processes():
         yield Shard()
         return
     if distributed.is_initialized():
-        yield Shard(distributed.get_rank(), world)
+        yield Shard(distributed.get_rank(), distributed.get_world_size())
         return
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    # The first may look at a million images while the others wait.
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(hours=1))
     try:
-        yield Shard(distributed.get_rank(), world)
+        yield Shard(distributed.get_rank(), distributed.get_world_size())
     finally:
         distributed.destroy_process_group()
+
+
+def several_processes() -> bool:
+    """Whether torchrun started more than this one."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def is_first() -> bool:

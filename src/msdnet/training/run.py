@@ -29,7 +29,18 @@ from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
 
-__all__ = ["RUN", "TrainedRun", "is_finished", "load_run", "make_step", "read_run", "resume", "train"]
+__all__ = [
+    "RUN",
+    "TrainedRun",
+    "describe_data",
+    "is_finished",
+    "load_run",
+    "make_step",
+    "read_run",
+    "read_summary",
+    "resume",
+    "train",
+]
 
 RUN = "run.json"
 _LOCKS: set[IO[str]] = set()  # that this process holds
@@ -100,7 +111,7 @@ def resume(
     folder = Path(out)
     facts = read_run(folder)
     _check_numbers(facts["seed"], checkpoint_seconds)
-    finished = _finished(folder)
+    finished = read_summary(folder) if is_finished(folder) else None
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
     recipe = from_mapping(Recipe, facts["recipe"], f"{folder}/run.json's recipe")
@@ -109,7 +120,7 @@ def resume(
     with processes(torch_device) as shard, _locked(folder, shard):
         with ALONE:
             images = data or _reopen(facts, root, workers, unreadable, torch_device)
-            check_same(f"{folder}: started with other data", _json(_data_facts(images)), facts["images"])
+            check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
             known = facts.get("teacher", {}).get("folder")
             if finished:  # nothing is left to learn: only its test images are still to be looked at
                 recipe = dataclasses.replace(recipe, loss=dataclasses.replace(recipe.loss, distillation=Distillation()))
@@ -156,7 +167,7 @@ def load_run(
     network.load_state_dict(weights)
     images = (data or _reopen(facts, root, None, None, torch_device)) if open_data else None
     if images is not None:
-        check_same(f"{folder}: trained on other data", _json(_data_facts(images)), facts["images"])
+        check_same(f"{folder}: trained on other data", describe_data(images), facts["images"])
     return TrainedRun(network.to(torch_device).eval(), images, facts)
 
 
@@ -198,7 +209,7 @@ def _facts(
         "recipe": dataclasses.asdict(recipe),
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
-        "images": _data_facts(data),
+        "images": describe_data(data),
     }
     return _json(facts)
 
@@ -227,9 +238,9 @@ def _teaching(
     return network.to(memory_format=torch.channels_last)
 
 
-def _data_facts(data: ImageData) -> dict[str, Any]:
-    """What a network trained on the data depends on."""
-    return {
+def describe_data(data: ImageData) -> dict[str, Any]:
+    """What a network trained on the data depends on, as plain JSON values."""
+    facts = {
         "classes": data.classes,
         "shape": data.image_shape,
         "normalisation": dataclasses.asdict(data.normalisation),
@@ -238,6 +249,7 @@ def _data_facts(data: ImageData) -> dict[str, Any]:
         "held_out_seed": data.held_out_seed,
         "held_out_sha256": fingerprint(data.held_out_indices),
     }
+    return _json(facts)
 
 
 def _json(values: dict[str, Any]) -> dict[str, Any]:
@@ -325,9 +337,10 @@ def _close_locks() -> None:
 os.register_at_fork(after_in_child=_close_locks)
 
 
-def _finished(folder: Path) -> Summary | None:
+def read_summary(folder: Path) -> Summary:
+    """What the finished run in a folder has brought."""
     path = folder / SUMMARY
-    return from_mapping(Summary, _read_json(path), str(path)) if is_finished(folder) else None
+    return from_mapping(Summary, _read_json(path), str(path))
 
 
 def read_run(folder: Path) -> dict[str, Any]:

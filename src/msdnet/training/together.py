@@ -14,6 +14,8 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import torch
 
+from msdnet.training.distributed import several_processes
+
 __all__ = ["ALONE", "Done", "Interrupted", "Job", "StopSignal", "together"]
 
 T = TypeVar("T")
@@ -35,14 +37,15 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.number = 0
+        self._listening = False
 
     @contextmanager
     def noted(self) -> Iterator[None]:
         """SIGINT and SIGTERM end trainings after the step that is under way; a second one ends them at once.
 
-        Python hears signals in the main thread alone: in any other this does nothing.
+        Python hears signals in the main thread alone: in any other, and where this listens already, it does nothing.
         """
-        if threading.current_thread() is not threading.main_thread():
+        if self._listening or threading.current_thread() is not threading.main_thread():
             yield
             return
 
@@ -53,9 +56,11 @@ class StopSignal:
         before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         for number in before:
             signal.signal(number, note)
+        self._listening = True
         try:
             yield
         finally:
+            self._listening = False
             for number, handler in before.items():
                 signal.signal(number, handler)
 
@@ -76,8 +81,10 @@ class Done(NamedTuple, Generic[T]):
 def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> Iterator[Done[T]]:
     """Do jobs, so many at once, and tell of each when it is done. One that fails does not stop the others.
 
-    A signal stops them all: those under way save what they have, and `Interrupted` is raised when the last has.
-    One at a time needs no threads.
+    A signal stops them all: those under way save what they have, and `Interrupted` is raised when the last has. A
+    second signal does not wait for what is one at a time, which needs no threads.
+    Random numbers that networks draw as they train (stochastic depth, drop-path) come from one state for the process:
+    side by side, such trainings are random, but not the same again.
     """
     stop = StopSignal()
     with stop.noted():
@@ -90,12 +97,19 @@ def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> I
 
 def _one_by_one(jobs: Sequence[Job[T]], stop: StopSignal) -> Iterator[Done[T]]:
     for place, job in enumerate(jobs):
+        if stop.number:
+            return
         try:
-            yield Done(place, job(stop), None)
-        except Interrupted:
+            result = job(stop)
+        except Interrupted as stopped:
+            stop.number = stopped.signal_number  # which another process may have heard
             return
         except Exception as error:
-            yield Done(place, None, error)
+            if several_processes():
+                raise  # the others know nothing of it: torchrun ends them all, and the same command goes on
+            yield Done(place, None, error.with_traceback(None))
+        else:
+            yield Done(place, result, None)
 
 
 def _in_threads(jobs: Sequence[Job[T]], stop: StopSignal, at_once: int, device: torch.device) -> Iterator[Done[T]]:
@@ -109,13 +123,16 @@ def _in_threads(jobs: Sequence[Job[T]], stop: StopSignal, at_once: int, device: 
     with ThreadPoolExecutor(at_once) as threads:
         places: dict[Future[T], int] = {threads.submit(work, job): place for place, job in enumerate(jobs)}
         try:
-            for future in _as_they_end(places):
-                error = future.exception()
+            for future in _as_they_end(list(places)):
+                place, error = places.pop(future), future.exception()
                 if isinstance(error, Interrupted):
-                    continue
-                if error is not None and not isinstance(error, Exception):
+                    stop.number = error.signal_number
+                elif error is None:
+                    yield Done(place, future.result(), None)
+                elif isinstance(error, Exception):
+                    yield Done(place, None, error.with_traceback(None))  # which would keep all that the job had
+                else:
                     raise error
-                yield Done(places[future], None if error else future.result(), error)
         except BaseException:  # whoever listened has gone: the rest is to stop as if asked to
             stop.number = stop.number or signal.SIGTERM
             raise

@@ -172,7 +172,9 @@ class Trainer:
                 if progress.step % _STEPS_BETWEEN_CHECKS == 0:
                     self._check_losses()
                     rate = (progress.step - first) * self.recipe.batch_size / (time.monotonic() - began)
-                    self.display.running(float(self._losses[: progress.step].mean()), rate)
+                    with ALONE:
+                        mean = float(self._losses[: progress.step].mean())
+                    self.display.running(mean, rate)
                 if progress.step < self.steps:
                     self._save_if_due()
         self._check_losses()
