@@ -16,10 +16,10 @@ from msdnet.training.checkpoint import load_tensors
 from tests.helpers import TINY
 
 RECIPE = """
-epochs = 30
+epochs = 18
 batch_size = 8
 average_decay = 0.9
-evaluate_every = 10
+evaluate_every = 6
 [optimiser]
 learning_rate = 0.02
 """
@@ -84,7 +84,7 @@ def test_killed_and_resumed_equals_uninterrupted(place: Path) -> None:
     resumed, _ = load_tensors(place / "killed" / "model.safetensors")
     assert all(torch.equal(expected[name], resumed[name]) for name in expected)
     lines = [(place / name / "metrics.jsonl").read_text().count("\n") for name in ("whole", "killed")]
-    assert lines == [30, 30]
+    assert lines == [18, 18]
 
 
 def test_sigterm_saves_says_how_to_go_on_and_exits_143(place: Path) -> None:
@@ -96,4 +96,4 @@ def test_sigterm_saves_says_how_to_go_on_and_exits_143(place: Path) -> None:
     assert "stopped by SIGTERM" in errors
     assert "msdnet train --resume run" in errors
     assert errors.count("\n") == 1
-    assert "30 epochs" in finish(msdnet(place, "--resume", "run"))
+    assert "18 epochs" in finish(msdnet(place, "--resume", "run"))

@@ -34,7 +34,7 @@ def test_normalisation_is_that_of_the_training_images(data: CifarData) -> None:
 
 
 def test_a_tiny_network_beats_chance_at_every_exit(cifar100_root: Path, tmp_path: Path) -> None:
-    network = MSDNetConfig(exits=(1, 3, 5), seed_channels=8, growth=4, head_width=48)
+    network = MSDNetConfig(exits=(1, 2, 4), seed_channels=8, growth=4, head_width=48)
     recipe = Recipe(
         epochs=3,
         batch_size=32,
@@ -42,6 +42,6 @@ def test_a_tiny_network_beats_chance_at_every_exit(cifar100_root: Path, tmp_path
         schedule=Schedule(kind="cosine", warmup_epochs=0.5),
         evaluate_every=3,
     )
-    data = DataConfig(dataset="cifar100", root=str(cifar100_root), subset=3_000)
+    data = DataConfig(dataset="cifar100", root=str(cifar100_root), subset=2_000, held_out=1_000)
     summary = train(recipe, data=data, network=network, out=tmp_path, display=Display(), device="cpu")
-    assert min(summary.held_out_accuracy) > 0.05  # chance is 0.01; its standard error on 5,000 images 0.0014
+    assert min(summary.held_out_accuracy) > 0.03  # chance is 0.01, and its standard error on 1,000 images 0.003

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from msdnet.checks import check_whole
 from msdnet.config import NetworkConfig
-from msdnet.cost import multiply_adds, on_meta
+from msdnet.cost import multiply_adds, skeleton
 
 __all__ = ["StagedNetwork", "State"]
 
@@ -101,7 +101,7 @@ class StagedNetwork(nn.Module, ABC):
     def costs(self, image_size: int | tuple[int, int], *, lazy: bool = True) -> tuple[int, ...]:
         """Multiply-adds to reach each exit, earlier heads included, for one image of that height and width."""
         height, width = _height_and_width(image_size)
-        twin = on_meta(self)
+        twin = skeleton(self)
         dtype = next(twin.parameters()).dtype
         image = torch.empty(1, self.config.input_channels, height, width, dtype=dtype, device="meta")
         state = twin.begin(image, lazy=lazy)
