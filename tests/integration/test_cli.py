@@ -116,71 +116,91 @@ def test_shells_can_complete(shell: str) -> None:
     assert "classify" in done.stdout, done.stderr
 
 
-def test_a_run_becomes_a_bundle_that_classifies(tmp_path: Path) -> None:
-    """From a folder of pictures to budgeted answers, by the commands alone."""
-    random = np.random.default_rng(0)
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of pictures, a run that was trained on them, and a bundle of it, by the commands alone."""
+    folder, random = tmp_path_factory.mktemp("place"), np.random.default_rng(0)
     for name, level in (("dark", 40), ("light", 200)):
-        (tmp_path / "photos" / name).mkdir(parents=True)
+        (folder / "photos" / name).mkdir(parents=True)
         for number in range(40):
             pixels = np.clip(level + 30 * random.standard_normal((24, 24, 3)), 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
+            Image.fromarray(pixels).save(folder / "photos" / name / f"{number}.png")
     config = MSDNetConfig(exits=(1, 2), scales=2, channel_factors=(1, 2), bottleneck_factors=(1, 2), head_width=8)
-    (tmp_path / "network.json").write_text(config.to_json())
+    (folder / "network.json").write_text(config.to_json())
     trained = run(
-        *("train", "fast", "--data", str(tmp_path / "photos"), "--out", str(tmp_path / "run"), "--image-size", "16"),
-        *("--network", str(tmp_path / "network.json"), "--epochs", "6", "--batch-size", "8", "--workers", "0"),
+        *("train", "fast", "--data", str(folder / "photos"), "--out", str(folder / "run"), "--image-size", "16"),
+        *("--network", str(folder / "network.json"), "--epochs", "6", "--batch-size", "8", "--workers", "0"),
         *("--device", "cpu"),
     )
     assert trained.returncode == 0, trained.stderr
-    export = f"next, make a bundle to classify with: msdnet export {tmp_path / 'run'} --out bundles/run\n"
-    assert trained.stdout.endswith(export)
-    again = run("train", "--resume", str(tmp_path / "run"))
-    assert again.returncode == 0, again.stderr
-    assert f"{tmp_path / 'run'} was finished already: nothing was left to train" in again.stdout
-    assert f"msdnet train --resume {tmp_path / 'run'} --test\n" in again.stdout
-    assert again.stdout.endswith(export)
-    bundle = str(tmp_path / "bundle")
+    assert trained.stdout.endswith(next_step(folder))
     options = ("--half", "--calibrate", "--averaging", "0.5", "--test", "--device", "cpu")
-    done = run("export", str(tmp_path / "run"), "--out", bundle, *options)
+    done = run("export", str(folder / "run"), "--out", str(folder / "bundle"), *options)
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
-    best = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "best"), "--averaging", "best")
+    return folder
+
+
+def next_step(folder: Path) -> str:
+    return f"next, make a bundle to classify with: msdnet export {folder / 'run'} --out bundles/run\n"
+
+
+def test_a_finished_run_says_so_and_what_comes_next(place: Path) -> None:
+    again = run("train", "--resume", str(place / "run"))
+    assert again.returncode == 0, again.stderr
+    assert f"{place / 'run'} was finished already: nothing was left to train" in again.stdout
+    assert f"msdnet train --resume {place / 'run'} --test\n" in again.stdout
+    assert again.stdout.endswith(next_step(place))
+
+
+def test_averaging_is_chosen_on_held_out_images(place: Path, tmp_path: Path) -> None:
+    best = run("export", str(place / "run"), "--out", str(tmp_path / "best"), "--averaging", "best")
     assert best.returncode == 0, best.stderr
     assert len(re.findall(r"^ (?:none|0|0\.5|1|2) .*\d", best.stdout, re.MULTILINE)) == 5
     assert len(re.findall(r"best\s*$", best.stdout, re.MULTILINE)) == 1
-    refused = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "x"), "--averaging", "bset")
+    refused = run("export", str(place / "run"), "--out", str(tmp_path / "x"), "--averaging", "bset")
     assert refused.stderr == "msdnet: --averaging must be best, or a power like 0, 0.5 or 1, got 'bset'\n"
-    again = run("export", str(tmp_path / "run"), "--out", bundle)
+
+
+def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None:
+    again = run("export", str(place / "run"), "--out", str(place / "bundle"))
     assert again.returncode == 1
     assert "is there already" in again.stderr
-    assert run("export", str(tmp_path), "--out", str(tmp_path / "x")).stderr.startswith(
-        f"msdnet: {tmp_path}: no training run"
-    )
-    (tmp_path / "photos").rename(tmp_path / "moved")
-    lost = run("export", str(tmp_path / "run"), "--out", str(tmp_path / "second"))
+    nothing = run("export", str(place), "--out", str(tmp_path / "x"))
+    assert nothing.stderr.startswith(f"msdnet: {place}: no training run")
+    (place / "photos").rename(place / "moved")
+    try:
+        lost = run("export", str(place / "run"), "--out", str(tmp_path / "second"))
+    finally:
+        (place / "moved").rename(place / "photos")
     assert lost.returncode == 1
     assert "--data" in lost.stderr
 
-    model = msdnet.load(bundle)
-    paths = sorted((tmp_path / "moved").glob("*/*.png"))
+
+def test_a_run_becomes_a_bundle_that_classifies(place: Path) -> None:
+    model = msdnet.load(place / "bundle")
+    paths = sorted((place / "photos").glob("*/*.png"))
     result = model.classify(paths, budget=float(model.costs[-1]))
     right = [path.parent.name == name for path, name in zip(paths, result.names, strict=True)]
     assert np.mean(right) > 0.9, "dark and light are told apart"
     assert model.manifest.provenance["recipe"]["name"] == "fast"
-    assert str(tmp_path) not in model.manifest.to_json(), "a bundle does not tell where things were"
-    card = Path(bundle, "card.md").read_text()
+    assert str(place) not in model.manifest.to_json(), "a bundle does not tell where things were"
+    card = (place / "bundle/card.md").read_text()
     assert "tells 2 classes apart in images of 16 x 16 pixels" in card
     assert "% right of" in card
 
-    measured = run("evaluate", bundle, "--data", str(tmp_path / "moved"), "--json")
+
+def test_a_bundle_is_evaluated_as_it_was_when_made(place: Path) -> None:
+    bundle, photos = str(place / "bundle"), str(place / "photos")
+    measured = run("evaluate", bundle, "--data", photos, "--json")
     assert measured.returncode == 0, measured.stderr
     (found,) = json.loads(measured.stdout)["models"]
-    tested = model.manifest.test
+    tested = msdnet.load(bundle).manifest.test
     assert tested is not None
     assert found["images"] == tested.images
     assert found["accuracy"] == pytest.approx(tested.accuracy, abs=1e-6)
     assert {point["method"] for point in found["points"]} == {"accuracy", "paper"}
-    shown = run("evaluate", bundle, "--data", str(tmp_path / "moved"), "--budgets", "100%", "--whole-layers").stdout
+    shown = run("evaluate", bundle, "--data", photos, "--budgets", "100%", "--whole-layers").stdout
     assert "the paper's thresholds" in shown
     other = run("evaluate", bundle, "--data", "samples")
     assert other.returncode == 1

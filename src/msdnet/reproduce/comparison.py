@@ -1,10 +1,9 @@
 """MSDNet and the systems that the paper compares it with, in both settings (figures 5, 7, 8 and 11)."""
 
-from msdnet.presets import network_config
 from msdnet.published import published_for
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, computed, envelope, of_published, sizes
-from msdnet.reproduce.subjects import Ensemble, Trained
+from msdnet.reproduce.subjects import Ensemble, Systems, Trained
 from msdnet.training import Recipe
 
 __all__ = ["DENSENET_LAYERS", "RESNET_LAYERS", "anytime_experiment", "budgeted_experiment", "densenet_star_experiment"]
@@ -15,16 +14,13 @@ DENSENET_LAYERS = (16, 28, 58, 100)
 _SEEDS_OF_IDENTICAL = (1, 2, 3, 4)
 
 
-class _Systems:
+class _Systems(Systems):
     """The systems of one data set, all trained by one recipe."""
 
     def __init__(self, dataset: str, recipe: Recipe) -> None:
-        self.dataset, self.recipe = dataset, recipe
+        super().__init__(recipe, _CLASSES[dataset])
         # On CIFAR-10 those that give the figure its meaning.
         self.all_of_them = dataset == "cifar100"
-
-    def one(self, name: str) -> Trained:
-        return Trained(name, network_config(name, classes=_CLASSES[self.dataset]), self.recipe)
 
     @property
     def anytime_msdnet(self) -> Trained:
@@ -33,19 +29,19 @@ class _Systems:
     @property
     def batch_msdnets(self) -> tuple[Trained, ...]:
         """Of 10, 15, 21, 28 and 36 layers."""
-        return tuple(self.one(f"cifar_batch_{exits}") for exits in range(4, 9))
+        return self.each(*(f"cifar_batch_{exits}" for exits in range(4, 9)))
 
     @property
     def resnets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"resnet_{layers}") for layers in RESNET_LAYERS)
+        return self.each(*(f"resnet_{layers}" for layers in RESNET_LAYERS))
 
     @property
     def densenets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"densenet_bc_{layers}_12") for layers in DENSENET_LAYERS)
+        return self.each(*(f"densenet_bc_{layers}_12" for layers in DENSENET_LAYERS))
 
     @property
     def densenets_star(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"densenet_star_{layers}_8") for layers in DENSENET_LAYERS)
+        return self.each(*(f"densenet_star_{layers}_8" for layers in DENSENET_LAYERS))
 
     @property
     def wide_resnets(self) -> tuple[Trained, ...]:

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from msdnet.presets import network_config
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, anytime, budgeted, computed, envelope, sizes
-from msdnet.reproduce.subjects import Ensemble, Trained
+from msdnet.reproduce.subjects import Ensemble, Systems, Trained
 from msdnet.training import Recipe
 
 __all__ = ["anytime_imagenet", "budgeted_imagenet"]
@@ -17,24 +16,18 @@ _ALEXNET_RATE = 0.1  # of the others': without BN it does not bear more
 _TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
 
 
-class _Systems:
-    def __init__(self, recipe: Recipe, classes: int) -> None:
-        self.recipe, self.classes = recipe, classes
-
-    def one(self, name: str) -> Trained:
-        return Trained(name, network_config(name, classes=self.classes), self.recipe)
-
+class _Systems(Systems):
     @property
     def msdnets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"imagenet_{k}") for k in _MSDNETS)
+        return self.each(*(f"imagenet_{k}" for k in _MSDNETS))
 
     @property
     def resnets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"imagenet_resnet_{layers}") for layers in _RESNETS)
+        return self.each(*(f"imagenet_resnet_{layers}" for layers in _RESNETS))
 
     @property
     def densenets(self) -> tuple[Trained, ...]:
-        return tuple(self.one(f"imagenet_densenet_{layers}") for layers in _DENSENETS)
+        return self.each(*(f"imagenet_densenet_{layers}" for layers in _DENSENETS))
 
     @property
     def alexnet(self) -> Trained:

@@ -4,10 +4,11 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from msdnet.config import NetworkConfig
+from msdnet.presets import network_config
 from msdnet.systems import EnsembleConfig
 from msdnet.training import Recipe
 
-__all__ = ["Ensemble", "Subject", "Trained", "trained_for"]
+__all__ = ["Ensemble", "Subject", "Systems", "Trained", "trained_for"]
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,16 @@ Subject: TypeAlias = Trained | Ensemble
 def trained_for(subject: Subject) -> tuple[Trained, ...]:
     """The networks that have to be trained before it can be measured."""
     return subject.members if isinstance(subject, Ensemble) else (subject,)
+
+
+class Systems:
+    """The networks of one data set by their names, all trained by one recipe."""
+
+    def __init__(self, recipe: Recipe, classes: int) -> None:
+        self.recipe, self.classes = recipe, classes
+
+    def one(self, name: str) -> Trained:
+        return Trained(name, network_config(name, classes=self.classes), self.recipe)
+
+    def each(self, *names: str) -> tuple[Trained, ...]:
+        return tuple(map(self.one, names))
