@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from msdnet import create_network
 from msdnet.anytime import Exponential, Uniform
 from msdnet.data import UNREADABLE
 from msdnet.networks import MSDNet
-from msdnet.training.loss import BalancedExits, exit_weights, is_readable, training_loss
+from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Distillation, ExitWeights, Loss
 from tests.helpers import TINY
 
@@ -120,6 +121,25 @@ def test_balancing_averages_gradients_where_exits_share_layers_and_leaves_heads_
         # Exits are at layers 1, 2 and 3: three share the seed layer and layer 1, two layer 2, one layer 3.
         shared_by = 1 if name.startswith("heads") else {"0": 3, "1": 3, "2": 2, "3": 1}[name[len("cells.layer")]]
         torch.testing.assert_close(balanced[name], gradient / shared_by)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 2.0])
+def test_a_boosted_exit_adds_to_the_answer_before_it_and_teaches_itself_alone(power: float) -> None:
+    config = replace(TINY, averaging=power)
+    shares = config.exit_shares
+    assert shares is not None
+    logits = torch.randn(len(shares), 5, 3, requires_grad=True)
+    sums = boosted(logits, shares)
+    weights = torch.arange(1, len(shares) + 1).double() ** power
+    for k in range(len(shares)):
+        average = torch.einsum("k,knc->nc", weights[: k + 1], logits[: k + 1].double()) / weights[: k + 1].sum()
+        torch.testing.assert_close(sums[k] * shares[k], average.float())
+        (gradient,) = torch.autograd.grad(sums[k].sum(), logits, retain_graph=True)
+        assert (
+            [float(g.min()) for g in gradient]
+            == [float(g.max()) for g in gradient]
+            == [float(k == j) for j in range(len(shares))]
+        )
 
 
 def test_another_network_teaches_the_later_exits_and_they_the_others() -> None:

@@ -29,11 +29,14 @@ EVERYTHING = Recipe(
     batch_size=16,
     optimiser=Optimiser(learning_rate=0.05, decay_norms_and_biases=False),
     schedule=Schedule(kind="cosine", warmup_epochs=0.5),
-    loss=Loss(label_smoothing=0.1, distillation=Distillation(weight=0.5), balance_gradients=True),
+    loss=Loss(label_smoothing=0.1, distillation=Distillation(weight=0.5), balance_gradients=True, boosting=0.5),
     augmentation=Augmentation(distort=0.3, erase=0.2, mixup=0.2, cutmix=0.3, until=0.6),
     average_decay=0.8,
     select="best",
 )
+
+
+BOOSTED = dataclasses.replace(QUICK, name="boosted", loss=Loss(boosting=0.5))
 
 
 class StopAt(Display):
@@ -255,6 +258,11 @@ def test_refuses_a_run_file_of_nonsense(tmp_path: Path, content: str, message: s
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"seed": 2**32}, "seed must be below 4294967296"),
         ({"checkpoint_seconds": -5}, "checkpoint_seconds must be at least 0, got -5"),
+        ({"recipe": BOOSTED, "network": "densenet_mc"}, "recipe boosted boosts the exits of an MSDNet"),
+        (
+            {"recipe": BOOSTED, "network": dataclasses.replace(TINY, averaging=1)},
+            "recipe boosted boosts with power 0.5, the network averages with 1.0",
+        ),
         ({"device": "gpu"}, "device must be cpu, cuda or cuda:N, got 'gpu'"),
         ({"device": "cuda:99"}, "device must be one of . GPUs or cpu, got 'cuda:99'"),
     ],

@@ -13,7 +13,7 @@ from msdnet.data.base import UNREADABLE
 from msdnet.networks import StagedNetwork
 from msdnet.training.recipe import Distillation, ExitWeights, Loss
 
-__all__ = ["BalancedExits", "exit_weights", "is_readable", "training_loss"]
+__all__ = ["BalancedExits", "boosted", "exit_weights", "is_readable", "training_loss"]
 
 
 def exit_weights(weights: ExitWeights, costs: Sequence[float]) -> tuple[float, ...]:
@@ -56,6 +56,18 @@ def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss, t
     if loss.distillation.weight:
         entropies = entropies + loss.distillation.weight * _distillation(logits, taught, loss.distillation)
     return (weights @ (entropies * readable)).sum() / readable.sum().clamp(min=1)
+
+
+def boosted(logits: Tensor, shares: Sequence[float]) -> Tensor:
+    """Logits (exits, N, classes) with what the exits before have answered added, which learn nothing from it.
+
+    In the proportions of the average that the network answers with, where exit k's own logits have the share s_k, but
+    divided by s_k: each exit's own logits count once, and so do their gradients.
+    """
+    sums = [logits[0]]
+    for own, before, share in zip(logits[1:], shares, shares[1:], strict=False):
+        sums.append(own + (1 - share) / share * before * sums[-1].detach())
+    return torch.stack(sums)
 
 
 def is_readable(labels: Tensor) -> Tensor:

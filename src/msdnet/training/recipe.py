@@ -133,9 +133,14 @@ class Loss:
     distillation: Distillation = field(default_factory=Distillation)
     balance_gradients: bool = False
     """Whether gradients that meet at an exit are averaged, so that shared layers see equal magnitudes."""
+    boosting: float | None = None
+    """An exit learns what those before it leave wrong: the loss is that of the average so far with this power (the
+    config's `averaging`), in which the exits before stand as they are. The network then answers with that average."""
 
     def __post_init__(self) -> None:
         check_number("label_smoothing", self.label_smoothing, low=0, high=1)
+        if self.boosting is not None:
+            check_number("boosting", self.boosting, low=0, high=8)
         check_flag("balance_gradients", self.balance_gradients)
 
 

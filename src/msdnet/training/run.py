@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from msdnet.checks import check_number, check_whole, from_mapping
-from msdnet.config import NetworkConfig
+from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
 from msdnet.files import fingerprint
@@ -75,7 +75,7 @@ def train(
         with ALONE:
             data = data if isinstance(data, ImageData) else data.found()
             images = data if isinstance(data, ImageData) else _open(data, torch_device)
-            config = _network_config(network, images)
+            config = _network_config(network, images, chosen)
             facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
             teaching = _teaching(chosen, teacher, facts, torch_device)
             trainer = _trainer(
@@ -181,7 +181,7 @@ def make_step(
     distributed: bool = False,
 ) -> Step:
     """A fresh network on its device, and the way to train it that is fastest there."""
-    built: Any = create_network(_network_config(network, data)).to(device).to(memory_format=torch.channels_last)
+    built: Any = create_network(_network_config(network, data, recipe)).to(device).to(memory_format=torch.channels_last)
     on_gpu = device.type == "cuda"
     if on_gpu:
         # Shapes never change: let cuDNN time a few kernels once. Timing all takes twice as long and finds none better.
@@ -192,10 +192,20 @@ def make_step(
     return kind(built, recipe, data.image_shape[1:], teacher=teacher, distributed=distributed)
 
 
-def _network_config(network: str | NetworkConfig | None, data: ImageData) -> NetworkConfig:
+def _network_config(network: str | NetworkConfig | None, data: ImageData, recipe: Recipe) -> NetworkConfig:
     channels, height, _ = data.image_shape
     default = "cifar_anytime" if height <= 64 else "imagenet_4"
-    return network_config(network or default, classes=len(data.classes), input_channels=channels)
+    config = network_config(network or default, classes=len(data.classes), input_channels=channels)
+    power = recipe.loss.boosting
+    if power is None:
+        return config
+    if not isinstance(config, MSDNetConfig):
+        raise ValueError(f"recipe {recipe.name} boosts the exits of an MSDNet, and this is a {config.kind}")
+    if config.averaging not in (None, power):
+        raise ValueError(
+            f"recipe {recipe.name} boosts with power {power}, the network averages with {config.averaging}"
+        )
+    return dataclasses.replace(config, averaging=power)
 
 
 def _facts(

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from msdnet.data.base import Batch
 from msdnet.networks import MSDNet, StagedNetwork
-from msdnet.training.loss import BalancedExits, exit_weights, is_readable, training_loss
+from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Optimiser, Recipe
 from msdnet.training.streams import ScalesSideBySide
 
@@ -58,6 +58,8 @@ class Step:
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
         self.seen = torch.zeros((), dtype=torch.long, device=self.device)
         self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
+        boosting = recipe.loss.boosting is not None
+        self._shares = network.config.exit_shares if boosting and isinstance(network, MSDNet) else None
         runner: nn.Module = self._balanced or self._quickest(network)
         self._forward = DistributedDataParallel(runner) if distributed else runner
 
@@ -101,6 +103,8 @@ class Step:
             if self._teacher is not None:
                 self._teacher.ask(batch.images)
             logits = torch.stack(self._forward(batch.images))
+        if self._shares is not None:
+            logits = boosted(logits.float(), self._shares)
         taught = None if self._teacher is None else self._teacher.answer()
         loss = training_loss(logits, batch.labels, self._weights, self.recipe.loss, taught)
         loss.backward()  # type: ignore[no-untyped-call]
