@@ -156,7 +156,7 @@ def test_a_finished_run_says_so_and_what_comes_next(place: Path) -> None:
 def test_averaging_is_chosen_on_held_out_images(place: Path, tmp_path: Path) -> None:
     best = run("export", str(place / "run"), "--out", str(tmp_path / "best"), "--averaging", "best")
     assert best.returncode == 0, best.stderr
-    assert len(re.findall(r"^ (?:none|0|0\.5|1|2) .*\d", best.stdout, re.MULTILINE)) == 5
+    assert len(re.findall(r"^(?:none|0|0\.5|1|2) .*\d", best.stdout, re.MULTILINE)) == 5
     assert len(re.findall(r"best\s*$", best.stdout, re.MULTILINE)) == 1
     refused = run("export", str(place / "run"), "--out", str(tmp_path / "x"), "--averaging", "bset")
     assert refused.stderr == "msdnet: --averaging must be best, or a power like 0, 0.5 or 1, got 'bset'\n"

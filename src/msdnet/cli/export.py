@@ -79,11 +79,13 @@ def _power(text: str) -> float | Literal["best"]:
 
 def _print_compared(compared: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     exits = range(1, len(compared["held_out_accuracy"]["none"]) + 1)
-    table = Table("averaging", *(f"exit {exit}" for exit in exits), "mean", "", box=None)
+    columns = [Column(str(name), justify="right") for name in (*exits, "mean")]
+    table = Table("averaging", *columns, "", box=None, padding=(0, 1, 0, 0), pad_edge=False)  # 11 exits in 80 columns
     for power, accuracy in compared["held_out_accuracy"].items():
         shares = [f"{100 * share:.1f}" for share in (*accuracy, sum(accuracy) / len(accuracy))]
         table.add_row(power, *shares, "best" if power == compared["chosen"] else "")
+    typer.echo("held-out accuracy of each exit, in %:")
     Console().print(table)
