@@ -161,7 +161,7 @@ def _draw(
     from msdnet.reproduce import CLAIMS, draw, figure_table, judge, measured_of
 
     measured = measured_of(experiment, workshop)
-    claims = [(claim.says, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment.name]
+    claims = [(claim, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment.name]
     written = draw(experiment, workshop, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
     if as_json:
@@ -171,7 +171,7 @@ def _draw(
         }
         told = {
             "figures": curves,
-            "claims": [{"says": says, "finding": finding and finding._asdict()} for says, finding in claims],
+            "claims": [{"says": claim.says, "finding": found and found._asdict()} for claim, found in claims],
             "files": [str(path) for path in written],
             "missing": missing,
             "failures": [asdict(failure) for failure in failures],
@@ -182,9 +182,9 @@ def _draw(
         typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
         for curve, points in figure_table(figure, measured):
             typer.echo(f"  {curve:<34} {points}")
-    for says, finding in claims:
-        verdict = "not all measured yet" if finding is None else "holds" if finding.holds else "does not hold"
-        typer.echo(f"\nThe paper: {says}\n  {verdict}{'' if finding is None else f': {finding.measured}'}")
+    for claim, found in claims:
+        verdict = f"{'holds' if found.holds else 'does not hold'}: {found.measured}" if found else claim.otherwise
+        typer.echo(f"\nThe paper: {claim.says}\n  {verdict}")
     typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")
