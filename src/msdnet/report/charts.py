@@ -179,7 +179,7 @@ class Pictures:
         left, gap, top = 16 + max(_wide(name) for name, _ in self.rows), 16, 52
         across = (width - left - _RIGHT - gap * (len(self.columns) - 1)) / len(self.columns)
         most = max(1, *(len(pictures) for _, columns in self.rows for pictures in columns))
-        side = min(36.0, across / most)
+        side = min(40.0, across / most)
         parts = []
         for column, name in enumerate(self.columns):
             x = left + column * (across + gap)

@@ -7,7 +7,7 @@ nothing: it shows images that were easy or hard for a model that is there.
 
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
 from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge
-from msdnet.reproduce.drawing import draw, figure_table, measured_of
+from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY, GALLERY_MODEL, GALLERY_TITLE, Gallery, make_gallery, read_gallery
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
@@ -28,6 +28,7 @@ __all__ = [
     "Measurement",
     "Planned",
     "Workshop",
+    "charts",
     "check_comparable",
     "draw",
     "figure_table",

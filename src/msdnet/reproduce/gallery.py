@@ -78,7 +78,7 @@ class Gallery:
                 f"the gallery is of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
             )
         chosen = [Chosen(data.classes.index(one.name), one.easy, one.hard) for one in self.classes]
-        return gallery_chart(f"{GALLERY_TITLE}: {self.model}, {self.data.split(',')[0]}", chosen, data)
+        return gallery_chart(f"Easy and hard images of {self.model}: {self.data}", chosen, data)
 
 
 def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> Gallery:
