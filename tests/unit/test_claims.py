@@ -98,6 +98,22 @@ def test_ensembles_that_level_off(gains: tuple[float, ...], holds: bool) -> None
     assert "five ResNet-20: +" in finding.measured
 
 
+@pytest.mark.parametrize(
+    ("words", "measured", "holds"),
+    [
+        ("network reduction", "134.1 instead of 199.5 million", True),
+        ("lazy evaluation", "13.3 instead of 15.0 million multiply-adds to its first exit, fewer at 7 of 11", True),
+        ("about 1.3e8 multiply-adds", "ResNet-MC 181, DenseNet-MC 135 million", False),
+        ("more filters to high-resolution maps", "DenseNet-100 0.80 M parameters, 288 M multiply-adds", True),
+    ],
+)
+def test_costs_are_counted_without_any_training(words: str, measured: str, holds: bool) -> None:
+    finding = judge(claim(words), {})
+    assert finding is not None
+    assert measured in finding.measured
+    assert finding.holds is holds
+
+
 def made_up(subject: Subject) -> Measurement:
     """The deeper an exit, the better."""
     layers = subject.network.exit_layers
