@@ -1,23 +1,43 @@
 """Make the figures and tables that the documentation shows: `make figures`.
 
-A table stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->`; what is between them is replaced.
+What stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->`, is replaced: tables and a few lines.
 """
 
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from msdnet import PRESETS, MSDNetConfig, preset_config
+from msdnet import PRESETS, MSDNetConfig, preset_config, samples
+from msdnet.data import DataConfig
 from msdnet.drawing import draw_svg
 from msdnet.networks import create_network
 from msdnet.plan import Grid
+from msdnet.report.charts import PAPER, Lines, Pictures
+from msdnet.reproduce import (
+    CLAIMS,
+    EXPERIMENTS,
+    GALLERY,
+    Claim,
+    Experiment,
+    Finding,
+    Measurement,
+    Workshop,
+    charts,
+    find_experiment,
+    judge,
+    measured_of,
+    read_gallery,
+    read_measurement,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/architecture.md", "docs/budgets.md", "docs/training.md")
+RESULTS = ROOT / "results/reproduction"
+PAGES = ("README.md", "docs/architecture.md", "docs/budgets.md", "docs/reproduction.md", "docs/training.md")
 
 
 def drawings() -> dict[str, str]:
@@ -30,6 +50,7 @@ def drawings() -> dict[str, str]:
         ),
         "docs/figures/reduction.svg": draw_svg(reduced, "Network reduction: three blocks, each with one scale fewer"),
         "docs/figures/plan.svg": draw_svg(anytime, "The CIFAR anytime network: which stage computes which cell"),
+        **{f"docs/figures/{name}.svg": chart.svg(PAPER) for name, chart in reproduced().items()},
     }
 
 
@@ -112,6 +133,69 @@ def engines_table() -> Iterator[str]:
     )
 
 
+# --- the paper's experiments: whatever there are results of
+
+
+def _measured(experiment: Experiment) -> dict[str, Measurement]:
+    return measured_of(experiment, Workshop(DataConfig(), RESULTS, runs=RESULTS, name=experiment.dataset))
+
+
+def reproduced() -> dict[str, Lines | Pictures]:
+    """Every figure that can be drawn, by the name of its file."""
+    found: dict[str, Lines | Pictures] = {}
+    for experiment in map(find_experiment, EXPERIMENTS):
+        found |= charts(experiment, _measured(experiment))
+    gallery = RESULTS / f"{GALLERY}.json"
+    return found | ({GALLERY: read_gallery(gallery).chart(samples.cifar10())} if gallery.exists() else {})
+
+
+def reproduced_figures() -> Iterator[str]:
+    shown = reproduced()
+    for name, chart in shown.items():
+        yield f"\n![{chart.title}](figures/{name}.svg)"
+    yield "" if shown else "\nNo figures yet: nothing is measured.\n"
+
+
+@cache
+def _judged() -> list[tuple[Claim, Finding | None]]:
+    measured = {name: _measured(find_experiment(name)) for name in EXPERIMENTS}
+    return [(claim, judge(claim, measured.get(claim.experiment or "", {}))) for claim in CLAIMS]
+
+
+def verdicts() -> Iterator[str]:
+    found = [finding for _, finding in _judged()]
+    held = sum(finding.holds for finding in found if finding)
+    missed = sum(not finding.holds for finding in found if finding)
+    yield f"\nOf {len(found)} claims, {held} hold, {missed} do not, and {len(found) - held - missed} are not judged.\n"
+
+
+def claims_table() -> Iterator[str]:
+    yield "| section | the paper says | measured | holds |"
+    yield "|---|---|---|---|"
+    for claim, finding in _judged():
+        measured, holds = (finding.measured, "yes" if finding.holds else "no") if finding else (claim.otherwise, "-")
+        yield f"| {claim.section} | {_cell(claim.says)} | {_cell(measured)} | {holds} |"
+
+
+def _cell(words: str) -> str:
+    """A star, as in DenseNet*, is a star, and no emphasis."""
+    return words.replace("|", r"\|").replace("*", r"\*")
+
+
+def training_time() -> Iterator[str]:
+    """What was trained side by side shared its seconds; of older results it is not known what was."""
+    records = [read_measurement(path) for path in sorted(RESULTS.glob("*/*.json"))]
+    trainings = [record.training for record in records if record.training]
+    hours = sum(one["seconds"] / one.get("at_once", 1) for one in trainings) / 3600
+    about = "" if all("at_once" in one for one in trainings) else "at most "
+    hardware = ", ".join(sorted({record.made_by["hardware"] for record in records}))
+    yield (
+        f"\n{len(trainings)} networks were trained for this, in {about}{hours:,.1f} hours on {hardware}.\n"
+        if trainings
+        else "\nNo networks are trained yet.\n"
+    )
+
+
 def _result(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text())
     return found
@@ -123,6 +207,10 @@ TABLES = {
     "throughput": throughput_table,
     "engine": engine_table,
     "engines": engines_table,
+    "verdicts": verdicts,
+    "claims": claims_table,
+    "reproduced": reproduced_figures,
+    "training_time": training_time,
 }
 
 

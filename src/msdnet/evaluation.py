@@ -77,8 +77,12 @@ class Evaluation:
 
         - whole: budget and cost count whole layers up to an exit, as published figures do
         """
-        policy = self.model.policy(budget, method=method, measure=self.measure, costs=self._costs(whole))
+        policy = self._policy(budget, method, whole)
         return budget_point(self.model.manifest.name, policy, self.confidence, self.correct, self.model.costs)
+
+    def exits(self, budget: float, *, method: Method = "accuracy", whole: bool = False) -> NDArray[np.intp]:
+        """Where each image leaves with that budget, from 0 on."""
+        return self._policy(budget, method, whole).exits(self.confidence)
 
     def points(
         self, budgets: Sequence[float], *, methods: Sequence[Method] = METHODS, whole: bool = False
@@ -103,6 +107,9 @@ class Evaluation:
             "held_out_accuracy": None if manifest.held_out is None else list(manifest.held_out.accuracy),
             "points": [asdict(point) for point in points],
         }
+
+    def _policy(self, budget: float, method: Method, whole: bool) -> Policy:
+        return self.model.policy(budget, method=method, measure=self.measure, costs=self._costs(whole))
 
     def _costs(self, whole: bool) -> tuple[int, ...]:
         return self.model.manifest.whole_costs if whole else self.model.costs

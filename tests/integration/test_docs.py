@@ -19,7 +19,11 @@ from PIL import Image
 import msdnet
 from msdnet.bundle import Bundle
 from msdnet.cli import app
+from msdnet.reproduce import CLAIMS, EXPERIMENTS, Gallery
+from msdnet.reproduce.gallery import ShownClass
+from msdnet.samples import cifar10
 from tests.helpers import TINY, tiny_bundle
+from tests.integration.test_reproduce_cli import make_up_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,6 +60,84 @@ def test_tables_are_those_the_project_makes() -> None:
         page = (ROOT / path).read_text()
         assert figures.refreshed(page) == page, f"{path} is out of date: make figures"
         assert re.search(r"<!-- \w+: begin -->\n\|", page), f"{path} has lost its table"
+
+
+# What the page says of the paper's experiments, from results made up
+
+
+def figures_of(results: Path) -> ModuleType:
+    figures = script("figures")
+    vars(figures)["RESULTS"] = results
+    return figures
+
+
+def test_a_page_without_results_says_so(tmp_path: Path) -> None:
+    figures = figures_of(tmp_path)
+    rows = list(figures.claims_table())[2:]
+    assert len(rows) == len(CLAIMS)
+    not_yet = {claim.experiment for claim, row in zip(CLAIMS, rows, strict=True) if "| not measured yet | - |" in row}
+    assert not_yet == {name for name in EXPERIMENTS if "imagenet" not in name}
+    assert any("ImageNet was not at hand" in row for row in rows)
+    assert list(figures.reproduced_figures()) == ["\nNo figures yet: nothing is measured.\n"]
+    assert list(figures.training_time()) == ["\nNo networks are trained yet.\n"]
+
+
+def test_a_page_shows_the_results_that_there_are(tmp_path: Path) -> None:
+    for name in ("densenet-star", "ablation"):
+        make_up_results(tmp_path, name)
+    figures = figures_of(tmp_path)
+    rows = dict(zip(CLAIMS, list(figures.claims_table())[2:], strict=True))
+    for claim, row in rows.items():
+        if claim.find:
+            judged = claim.experiment in ("densenet-star", "ablation", None)
+            assert row.endswith(("| yes |", "| no |")) == judged, row
+        assert row.replace(r"\|", "").count("|") == 5, "four cells"
+    star = next(row for claim, row in rows.items() if claim.experiment == "densenet-star")
+    assert r"DenseNet\* is well above DenseNet" in star
+    drawn = {Path(path).stem for path in figures.drawings()} - {"layout", "reduction", "plan"}
+    assert {"densenet_star_anytime", "densenet_star_budgeted", "ablation", "anytime_cifar100"} <= drawn
+    assert "why_final" not in drawn, "nothing is measured of it"
+    shown = "\n".join(figures.reproduced_figures())
+    assert set(re.findall(r"\]\(figures/(\w+)\.svg\)", shown)) == drawn
+
+
+def test_the_time_of_training_is_shared_by_what_was_trained_side_by_side(tmp_path: Path) -> None:
+    """Of 4 at once, each has a fourth; where that is not known, a training may have had all."""
+    make_up_results(tmp_path, "ablation")
+    figures = figures_of(tmp_path)
+    told = "\n5 networks were trained for this, in {}{} hours on a GPU.\n"
+    assert list(figures.training_time()) == [told.format("", "2.5")]
+    path = tmp_path / "cifar100/ablation_plain.json"
+    path.write_text(path.read_text().replace('"at_once": 4', '"images_per_second": 9'))
+    assert list(figures.training_time()) == [told.format("at most ", "4.0")]
+
+
+def test_results_that_cannot_be_compared_are_not_drawn(tmp_path: Path) -> None:
+    make_up_results(tmp_path, "ablation")
+    path = tmp_path / "cifar100/ablation_plain.json"
+    path.write_text(path.read_text().replace('"epochs": 100', '"epochs": 7'))
+    figures = figures_of(tmp_path)
+    with pytest.raises(ValueError, match=r"ablation_plain.json: made in another way.*epochs is 7"):
+        figures.drawings()
+
+
+def test_the_gallery_is_shown_where_it_was_made(tmp_path: Path) -> None:
+    cats = ShownClass(name="cat", images=90, left_rightly=2, needed_the_last=1, easy=(0, 8), hard=(33,))
+    gallery = Gallery(
+        model="quick",
+        fingerprint="0",
+        data=cifar10().name,
+        images=1000,
+        budget=3e6,
+        left=(400, 600),
+        right=(300, 400),
+        classes=(cats,),
+        made_by={},
+    )
+    gallery.save(tmp_path / "gallery.json")
+    figures = figures_of(tmp_path)
+    assert figures.drawings()["docs/figures/gallery.svg"].count("<image ") == 3
+    assert "](figures/gallery.svg)" in "\n".join(figures.reproduced_figures())
 
 
 def test_readme_commands_run(tmp_path: Path) -> None:

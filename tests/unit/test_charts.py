@@ -1,12 +1,13 @@
 """Charts are well-formed, show what they are given, and take the colours they are told."""
 
+import itertools
 import re
 from xml.etree import ElementTree
 
 import pytest
 
 from msdnet.published import PUBLISHED, published_for
-from msdnet.report.charts import NARROW, PAGE, PAPER, WIDE, Lines, Palette, Panel, Panels, Series, Shares
+from msdnet.report.charts import NARROW, PAGE, PAPER, WIDE, Lines, Palette, Panel, Panels, Pictures, Series, Shares
 
 LINES = Lines(
     "Accuracy <of> a & b",
@@ -17,11 +18,16 @@ LINES = Lines(
 )
 SHARES = Shares("Where", [("20 M", [0.5, 0.3, 0.2]), ("40 M", [0.0, 0.0, 1.0])], ["1", "2", "3"])
 PANELS = Panels("Sure?", "confidence", "right", [Panel(f"exit {k}", [0.1, 0.9], [0.2, 0.8]) for k in range(6)])
+PICTURES = Pictures("Easy & hard", ["easy", "hard"], [("cat", [["a.png"] * 7, []]), ("a ship", [["b.png"], ["c.png"]])])
+CHARTS = pytest.mark.parametrize(
+    "chart", [LINES, SHARES, PANELS, PICTURES], ids=["lines", "shares", "panels", "pictures"]
+)
+Chart = Lines | Shares | Panels | Pictures
 
 
-@pytest.mark.parametrize("chart", [LINES, SHARES, PANELS], ids=["lines", "shares", "panels"])
+@CHARTS
 @pytest.mark.parametrize("palette", [PAGE, PAPER], ids=["page", "paper"])
-def test_charts_are_well_formed(chart: Lines | Shares | Panels, palette: Palette) -> None:
+def test_charts_are_well_formed(chart: Chart, palette: Palette) -> None:
     svg = chart.svg(palette)
     ElementTree.fromstring(svg)
     assert ("var(--" in svg) == (palette is PAGE)
@@ -54,14 +60,26 @@ def test_shares_fill_the_row() -> None:
     assert sum(map(float, found[:3])) == pytest.approx(640 - left - 16 - 3, abs=0.5)
 
 
-@pytest.mark.parametrize("chart", [LINES, SHARES, PANELS], ids=["lines", "shares", "panels"])
+@CHARTS
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_charts_are_as_wide_as_they_should_be(chart: Lines | Shares | Panels, width: int) -> None:
+def test_charts_are_as_wide_as_they_should_be(chart: Chart, width: int) -> None:
     svg = chart.svg(PAPER, width)
     assert f'viewBox="0 0 {width} ' in svg
     assert 'font-size="12"' in svg, "letters are as large on a phone"
-    places = re.findall(r'<(?:text|rect|circle) c?x="([\d.]+)"(?: c?y="[\d.]+")?(?: width="([\d.]+)")?', svg)
+    places = re.findall(r'<(?:text|rect|circle|image) c?x="([\d.]+)"(?: c?y="[\d.]+")?(?: width="([\d.]+)")?', svg)
     assert all(0 <= float(x) <= float(x) + float(across or 0) <= width for x, across in places)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_pictures_of_a_column_stand_beside_each_other_and_not_in_the_next(width: int) -> None:
+    svg = PICTURES.svg(PAPER, width)
+    found = re.findall(r'<image x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" .*?href="(\w)\.png"', svg)
+    first = [(float(x), float(side)) for x, _, side, name in found if name == "a"]
+    assert all(x + side < after for (x, side), (after, _) in itertools.pairwise(first))
+    (hard,) = (float(x) for x, _, _, name in found if name == "c")
+    assert first[-1][0] + first[-1][1] < hard
+    assert len({y for _, y, _, _ in found}) == 2, "a row for each class"
+    assert svg.count(">none</text>") == 1
 
 
 def test_names_of_the_series_take_as_many_rows_as_a_phone_needs() -> None:

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msdnet.cli.claims import claims_as_values, judged, show_claims
+from msdnet.cli.gallery import plan_gallery, show_gallery
+
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
     from msdnet.reproduce import Experiment, Failure, Workshop
 
 __all__ = ["reproduce"]
+
+_WRITTEN = {"batch_size": "batch-size", "classes": "class"}  # options that are written in another way than here
 
 Name = Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]", help="One of --list.")]
 ListAll = Annotated[bool, typer.Option("--list", help="List the experiments.")]
@@ -22,7 +27,11 @@ Only = Annotated[
     list[str] | None, typer.Option(metavar="SYSTEM", help="Train and measure this alone; may be given several times.")
 ]
 Data = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Where the data are. Default: MSDNET_DATA, or else a download.")
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Where the data are. Default: MSDNET_DATA, or else a download; for the gallery the images of the package.",
+    ),
 ]
 Results = Annotated[Path, typer.Option(metavar="FOLDER", help="For results: a file for each system.")]
 Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="For trainings, which can be stopped and go on.")]
@@ -37,6 +46,17 @@ BatchSize = Annotated[
 Subset = Annotated[int | None, typer.Option(metavar="N", help="Train on so many images only, for a quick try.")]
 Device = Annotated[
     str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1. Default: a GPU if there is one.")
+]
+ModelName = Annotated[
+    str | None, typer.Option("--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.")
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        help="A class for the gallery; may be given several times. Default: those with most hard images.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 
@@ -56,6 +76,8 @@ def reproduce(
     batch_size: BatchSize = None,
     subset: Subset = None,
     device: Device = None,
+    model: ModelName = None,
+    classes: Classes = None,
     as_json: AsJson = False,
 ) -> None:
     """Repeat one of the paper's experiments: train what is missing, measure it, draw the figures.
@@ -65,18 +87,21 @@ def reproduce(
     Example: msdnet reproduce anytime-cifar100 --plan
     """
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
-    from msdnet.files import CIFAR, find_classes
-    from msdnet.reproduce import EXPERIMENTS, Workshop, find_experiment, measured_of
-    from msdnet.training import Interrupted
-    from msdnet.training.distributed import is_first
+    from msdnet.reproduce import GALLERY, Workshop, measured_of
 
     if list_all or name is None:
-        _list([find_experiment(known) for known in EXPERIMENTS], as_json)
+        _list(as_json)
         return
-    changes = {"epochs": epochs, "batch_size": batch_size}
-    experiment = find_experiment(name, **changes)
-    if experiment.dataset not in CIFAR and data is not None:  # a folder, which may have other classes than ImageNet's
-        experiment = find_experiment(name, **changes, classes=len(find_classes(data)))
+    drawn = figures or results / "figures"
+    if name == GALLERY:
+        _refuse(name, only=only, epochs=epochs, batch_size=batch_size, subset=subset, device=device)
+        if plan:
+            plan_gallery(model, as_json)
+        else:
+            show_gallery(model, data, classes or [], results=results, figures=drawn, draw=draw, as_json=as_json)
+        return
+    _refuse(name, model=model, classes=classes)
+    experiment = _find(name, data, epochs, batch_size)
     workshop = Workshop(
         _data_config(experiment.dataset, data, subset, needed=not (plan or draw)),
         results,
@@ -89,16 +114,43 @@ def reproduce(
     measured_of(experiment, workshop)  # what cannot be drawn beside the rest is better told before hours of training
     if plan:
         _plan(experiment, workshop, as_json)
-        return
+    else:
+        _reproduce(experiment, workshop, only or [], drawn, draw=draw, as_json=as_json)
+
+
+def _refuse(name: str, **options: object) -> None:
+    """What is of no use for an experiment is not passed over in silence."""
+    for option, value in options.items():
+        if value is not None:
+            raise ValueError(f"--{_WRITTEN.get(option, option)} is of no use for {name}")
+
+
+def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | None) -> "Experiment":
+    from msdnet.files import CIFAR, find_classes
+    from msdnet.reproduce import find_experiment
+
+    found = find_experiment(name, epochs=epochs, batch_size=batch_size)
+    if found.dataset in CIFAR or data is None:
+        return found
+    # A folder, which may have other classes than ImageNet's.
+    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(find_classes(data)))
+
+
+def _reproduce(
+    experiment: "Experiment", workshop: "Workshop", only: list[str], figures: Path, *, draw: bool, as_json: bool
+) -> None:
+    from msdnet.training import Interrupted
+    from msdnet.training.distributed import is_first
+
     try:
-        failures = [] if draw else _carry_out(experiment, workshop, only or [])
+        failures = [] if draw else _carry_out(experiment, workshop, only)
     except Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # of several processes under torchrun
-        written = _draw(experiment, workshop, figures or results / "figures", failures, as_json)
+        written = _draw(experiment, workshop, figures, failures, as_json)
         if draw and not written:
-            raise ValueError(f"{results}: nothing is measured yet that could be drawn")
+            raise ValueError(f"{workshop.results}: nothing is measured yet that could be drawn")
     if failures:
         raise typer.Exit(1)
 
@@ -113,15 +165,17 @@ def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed:
     return DataConfig(dataset=FOLDER, root=root if needed or root else ".", subset=subset)
 
 
-def _list(experiments: list["Experiment"], as_json: bool) -> None:
+def _list(as_json: bool) -> None:
+    from msdnet.reproduce import EXPERIMENTS, GALLERY, GALLERY_TITLE, find_experiment
+
+    experiments = [find_experiment(name) for name in EXPERIMENTS]
+    known = [(one.name, one.title, [system.name for system in one.subjects]) for one in experiments]
+    known.append((GALLERY, GALLERY_TITLE, []))
     if as_json:
-        known = [
-            {"name": one.name, "title": one.title, "systems": [s.name for s in one.subjects]} for one in experiments
-        ]
-        typer.echo(json.dumps(known))
+        typer.echo(json.dumps([{"name": name, "title": title, "systems": systems} for name, title, systems in known]))
         return
-    for one in experiments:
-        typer.echo(f"{one.name:<20} {one.title} ({len(one.subjects)} systems)")
+    for name, title, systems in known:
+        typer.echo(f"{name:<20} {title} ({f'{len(systems)} systems' if systems else 'nothing to train'})")
 
 
 def _plan(experiment: "Experiment", workshop: "Workshop", as_json: bool) -> None:
@@ -158,10 +212,10 @@ def _draw(
     experiment: "Experiment", workshop: "Workshop", folder: Path, failures: list["Failure"], as_json: bool
 ) -> list[Path]:
     """Draw and tell what there is; which files were written."""
-    from msdnet.reproduce import CLAIMS, draw, figure_table, judge, measured_of
+    from msdnet.reproduce import draw, figure_table, measured_of
 
     measured = measured_of(experiment, workshop)
-    claims = [(claim.says, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment.name]
+    claims = judged(experiment.name, measured)
     written = draw(experiment, workshop, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
     if as_json:
@@ -171,7 +225,7 @@ def _draw(
         }
         told = {
             "figures": curves,
-            "claims": [{"says": says, "finding": finding and finding._asdict()} for says, finding in claims],
+            "claims": claims_as_values(claims),
             "files": [str(path) for path in written],
             "missing": missing,
             "failures": [asdict(failure) for failure in failures],
@@ -182,9 +236,7 @@ def _draw(
         typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
         for curve, points in figure_table(figure, measured):
             typer.echo(f"  {curve:<34} {points}")
-    for says, finding in claims:
-        verdict = "not all measured yet" if finding is None else "holds" if finding.holds else "does not hold"
-        typer.echo(f"\nThe paper: {says}\n  {verdict}{'' if finding is None else f': {finding.measured}'}")
+    show_claims(claims)
     typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
-from msdnet.naming import did_you_mean
 from msdnet.report.charts import PAPER
 from msdnet.report.contents import Chart, Section, Subject, sections
+from msdnet.report.gallery import find_labels
 from msdnet.report.page import page
 from msdnet.runtime import Model
 from msdnet.version import VERSION
@@ -56,11 +56,7 @@ def write_report(
 def _labels(classes: Sequence[str], data: Labelled | None) -> list[int]:
     if classes and data is None:
         raise ValueError("classes are shown by their images: give labelled images (--data) with them")
-    known = [] if data is None else list(data.classes)
-    for name in classes:
-        if name not in known:
-            raise ValueError(f"no class is called {name!r}; {did_you_mean(name, known)}")
-    return [known.index(name) for name in classes]
+    return [] if data is None else find_labels(classes, data)
 
 
 def _write_figures(folder: Path, parts: Sequence[Section]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn by hand so that a small install can draw them: lines, shares, and reliability.
+"""Charts as SVG, drawn by hand so that a small install can draw them: lines, shares, reliability, and pictures.
 
 A chart is drawn in the colours of a palette: fixed ones for papers, or a page's own, which change with light and dark.
 Letters are of one size whatever the width, so that a chart for a phone is another drawing, not a smaller one.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-__all__ = ["NARROW", "PAGE", "PAPER", "WIDE", "Lines", "Palette", "Panel", "Panels", "Series", "Shares"]
+__all__ = ["NARROW", "PAGE", "PAPER", "WIDE", "Lines", "Palette", "Panel", "Panels", "Pictures", "Series", "Shares"]
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,40 @@ def _panel(panel: Panel, x0: float, y0: float, side: float, palette: Palette) ->
     yield _text(x0, y0 - 6, panel.name, palette.ink, "start")
     yield _text(x0, y0 + side + 13, "0", palette.faint, "middle")
     yield _text(x0 + side, y0 + side + 13, "1", palette.faint, "middle")
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Rows of pictures under the names of a few columns, each with several."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Sequence[str]]]]
+    """The name of each, and for every column the pictures' addresses, which may hold the pictures themselves."""
+
+    def svg(self, palette: Palette, width: int = WIDE) -> str:
+        left, gap, top = 16 + max(_wide(name) for name, _ in self.rows), 16, 52
+        across = (width - left - _RIGHT - gap * (len(self.columns) - 1)) / len(self.columns)
+        most = max(1, *(len(pictures) for _, columns in self.rows for pictures in columns))
+        side = min(40.0, across / most)
+        parts = []
+        for column, name in enumerate(self.columns):
+            x = left + column * (across + gap)
+            parts.append(_text(x, top - 10, name, palette.faint, "start"))
+            for row, (_, columns) in enumerate(self.rows):
+                y = top + row * (side + 6)
+                parts += [_picture(x + k * side, y, side - 2, uri) for k, uri in enumerate(columns[column])]
+                parts += [] if columns[column] else [_text(x, y + side / 2 + 4, "none", palette.faint, "start")]
+        for row, (name, _) in enumerate(self.rows):
+            parts.append(_text(left - 8, top + row * (side + 6) + side / 2 + 4, name, palette.ink, "end"))
+        return _document(self.title, parts, palette, width, top + len(self.rows) * (side + 6) + 6)
+
+
+def _picture(x: float, y: float, side: float, uri: str) -> str:
+    return (
+        f'<image x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" href="{escape(uri, quote=True)}" '
+        'preserveAspectRatio="xMidYMid slice" style="image-rendering:pixelated"/>'
+    )
 
 
 # --- axes

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
-from msdnet.policy import METHODS, Method, PolicyFamily, usual_budgets
+from msdnet.policy import METHODS, Method, PolicyFamily, halfway_budget, usual_budgets
 from msdnet.published import Setting, published_for
-from msdnet.report.charts import Lines, Panel, Panels, Series, Shares
+from msdnet.report.charts import Lines, Panel, Panels, Pictures, Series, Shares
 from msdnet.report.gallery import gallery
 from msdnet.runtime import Model
 
 __all__ = ["COMPUTED", "WHOLE_LAYERS", "Chart", "Section", "Subject", "sections"]
 
-Chart = Lines | Shares | Panels
+Chart = Lines | Shares | Panels | Pictures
 Floats = NDArray[np.floating]
 
 # What a cost counts stands at every axis: the two may differ by a tenth at the first exit.
@@ -96,11 +96,7 @@ def sections(subject: Subject) -> Iterator[Section]:
     yield _reliability(subject)
     if subject.evaluation is not None and subject.data is not None:
         yield _classes(subject, subject.evaluation, subject.data)
-        yield Section(
-            "Easy and hard images",
-            "Images that the first exit got right and sure, and images that it got wrong and the last exit right.",
-            html=gallery(subject.evaluation, subject.data, subject.wanted),
-        )
+        yield _gallery(subject, subject.evaluation, subject.data)
     if subject.run is not None:
         yield _training(subject.run)
     yield _provenance(subject.model)
@@ -216,7 +212,7 @@ def _calibration(sure: Floats, right: NDArray[np.bool_]) -> tuple[list[float], l
 def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
     """Which classes are hard: at the budget half-way, how often right, and what they take."""
     costs = subject.model.costs
-    budget = float(np.sqrt(costs[0] * costs[-1]))
+    budget = halfway_budget(costs)
     exits = subject.family("accuracy", costs).policy(budget).exits(evaluation.confidence)
     right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
     found = []
@@ -235,6 +231,15 @@ def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Sectio
         table = f"{ends}<details><summary>All {len(rows)} classes</summary>{table}</details>"
     text = f"Classes from easy to hard, at a budget of {budget / 1e6:,.4g} million multiply-adds an image on average."
     return Section("Which classes are hard", text, html=table)
+
+
+def _gallery(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
+    budget = halfway_budget(subject.model.costs)
+    text = (
+        f"Images that left rightly at the first exit, at a budget of {budget / 1e6:,.4g} million multiply-adds by the "
+        "paper's thresholds; and images that it got wrong and the last exit right."
+    )
+    return Section("Easy and hard images", text, html=gallery(evaluation, data, subject.wanted))
 
 
 def _training(run: Path) -> Section:

@@ -1,13 +1,15 @@
 """The paper's experiments: `msdnet reproduce`.
 
 An experiment compares systems, each a network that is trained or an ensemble of these. A `Workshop` trains and measures
-what is missing, into one result file for each; figures are drawn from the files that are there.
+what is missing, into one result file for each; figures are drawn from the files that are there. The gallery trains
+nothing: it shows images that were easy or hard for a model that is there.
 """
 
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
 from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge
-from msdnet.reproduce.drawing import draw, figure_table, measured_of
+from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
 from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.gallery import GALLERY, GALLERY_MODEL, GALLERY_TITLE, Gallery, make_gallery, read_gallery
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
 from msdnet.reproduce.plan import Planned, make_plan
 from msdnet.reproduce.workshop import Failure, Workshop
@@ -15,19 +17,26 @@ from msdnet.reproduce.workshop import Failure, Workshop
 __all__ = [
     "CLAIMS",
     "EXPERIMENTS",
+    "GALLERY",
+    "GALLERY_MODEL",
+    "GALLERY_TITLE",
     "Claim",
     "Experiment",
     "Failure",
     "Finding",
+    "Gallery",
     "Measurement",
     "Planned",
     "Workshop",
+    "charts",
     "check_comparable",
     "draw",
     "figure_table",
     "find_experiment",
     "judge",
+    "make_gallery",
     "make_plan",
     "measured_of",
+    "read_gallery",
     "read_measurement",
 ]

@@ -1,4 +1,4 @@
-"""All experiments by their names."""
+"""All experiments that train something, by their names."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msdnet.naming import did_you_mean
 from msdnet.reproduce.comparison import anytime_experiment, budgeted_experiment, densenet_star_experiment
 from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.gallery import GALLERY
 from msdnet.reproduce.imagenet import anytime_imagenet, budgeted_imagenet
 from msdnet.reproduce.studies import ablation_experiment, prior_experiment, why_experiment
 from msdnet.training import load_recipe
@@ -49,7 +50,7 @@ def find_experiment(
     - classes: of the folder of images that stands for ImageNet
     """
     if name not in EXPERIMENTS:
-        raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, EXPERIMENTS)}")
+        raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, [*EXPERIMENTS, GALLERY])}")
     entry = EXPERIMENTS[name]
     recipe = load_recipe(entry.recipe).lasting(entry.epochs if epochs is None else epochs)
     recipe = recipe if batch_size is None else recipe.in_batches(batch_size)

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msdnet.report import write_chart
+from msdnet.report.charts import Lines
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Figure
 from msdnet.reproduce.measurement import Measurement, check_comparable
 from msdnet.reproduce.workshop import Workshop
 
-__all__ = ["draw", "figure_table", "measured_of"]
+__all__ = ["charts", "draw", "figure_table", "measured_of"]
 
 
 def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measurement]:
@@ -20,11 +21,15 @@ def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measure
     return {subject.name: measured for subject, _, measured in known}
 
 
+def charts(experiment: Experiment, measured: Mapping[str, Measurement]) -> dict[str, Lines]:
+    """What can be drawn of an experiment's figures, by their names."""
+    return {figure.name: figure.chart(measured) for figure in experiment.figures if figure.can_be_drawn(measured)}
+
+
 def draw(experiment: Experiment, workshop: Workshop, folder: Path) -> list[Path]:
     """Draw what is there, as SVG, and as PNG where resvg is installed; which files were written."""
-    measured = measured_of(experiment, workshop)
-    drawn = [figure for figure in experiment.figures if figure.can_be_drawn(measured)]
-    return [path for figure in drawn for path in write_chart(figure.chart(measured), folder / f"{figure.name}.svg")]
+    drawn = charts(experiment, measured_of(experiment, workshop))
+    return [path for name, chart in drawn.items() for path in write_chart(chart, folder / f"{name}.svg")]
 
 
 def figure_table(figure: Figure, measured: Mapping[str, Measurement]) -> list[tuple[str, str]]:

@@ -7,11 +7,12 @@ from msdnet.reproduce.figure import Curve, Figure, anytime, budgeted, computed, 
 from msdnet.reproduce.subjects import Ensemble, Systems, Trained
 from msdnet.training import Recipe
 
-__all__ = ["anytime_imagenet", "budgeted_imagenet"]
+__all__ = ["DENSENETS", "MSDNETS", "RESNETS", "anytime_imagenet", "budgeted_imagenet"]
 
-_MSDNETS = (4, 6, 7)
-_RESNETS = (10, 18, 26, 34, 50)
-_DENSENETS = (37, 57, 77, 99, 121)
+_STEPS = (4, 6, 7)
+MSDNETS = tuple(f"imagenet_{k}" for k in _STEPS)
+RESNETS = tuple(f"imagenet_resnet_{layers}" for layers in (10, 18, 26, 34, 50))
+DENSENETS = tuple(f"imagenet_densenet_{layers}" for layers in (37, 57, 77, 99, 121))
 _ALEXNET_RATE = 0.1  # of the others': without BN it does not bear more
 _TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
 
@@ -19,15 +20,15 @@ _TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
 class _Systems(Systems):
     @property
     def msdnets(self) -> tuple[Trained, ...]:
-        return self.each(*(f"imagenet_{k}" for k in _MSDNETS))
+        return self.each(*MSDNETS)
 
     @property
     def resnets(self) -> tuple[Trained, ...]:
-        return self.each(*(f"imagenet_resnet_{layers}" for layers in _RESNETS))
+        return self.each(*RESNETS)
 
     @property
     def densenets(self) -> tuple[Trained, ...]:
-        return self.each(*(f"imagenet_densenet_{layers}" for layers in _DENSENETS))
+        return self.each(*DENSENETS)
 
     @property
     def alexnet(self) -> Trained:
@@ -44,7 +45,7 @@ class _Systems(Systems):
 
 def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
-    each = zip(_MSDNETS, systems.msdnets, (6, 3, 0), strict=True)
+    each = zip(_STEPS, systems.msdnets, (6, 3, 0), strict=True)
     curves = [
         *(Curve(f"MSDNet, k = {k}", (one,), anytime, colour) for k, one, colour in each),
         Curve("MSDNet, k = 7, lazy", systems.msdnets[-1:], computed, 0, dashed=True, marks=False),

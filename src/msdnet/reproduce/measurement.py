@@ -14,7 +14,7 @@ from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import Recipe
 from msdnet.training.checkpoint import write_atomically
 
-__all__ = ["Measurement", "check_comparable", "read_measurement"]
+__all__ = ["Measurement", "check_comparable", "read_measurement", "save_result"]
 
 FORMAT = 1
 
@@ -45,7 +45,7 @@ class Measurement:
     points: tuple[BudgetPoint, ...]
     """What budgets bring, by both kinds of policy; none where there is one exit only."""
     training: Mapping[str, Any] | None
-    """Seconds, in which others may have been trained at the same time; nothing for an ensemble."""
+    """Seconds, and how many networks shared the machine in them; nothing for an ensemble."""
     trained_by: tuple[Mapping[str, Any], ...]
     """Versions that trained it, or each member; commits may differ between results, versions of msdnet may not."""
     made_by: Mapping[str, Any]
@@ -62,8 +62,13 @@ class Measurement:
         return [point for point in self.points if point.method == method]
 
     def save(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
+        save_result(path, dataclasses.asdict(self))
+
+
+def save_result(path: Path, values: Mapping[str, Any]) -> None:
+    """Write a file of results: whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, (json.dumps(values, indent=2) + "\n").encode())
 
 
 def read_measurement(path: Path) -> Measurement:

@@ -13,7 +13,16 @@ from msdnet.reproduce.subjects import Trained
 from msdnet.training import Recipe
 from msdnet.training.recipe import ExitWeights
 
-__all__ = ["ablation_experiment", "prior_experiment", "why_experiment"]
+__all__ = [
+    "FAMILIES",
+    "MEANS",
+    "ablation_experiment",
+    "gain_over_even_weights",
+    "prior_experiment",
+    "relative_accuracy",
+    "why_experiment",
+    "why_names",
+]
 
 
 # --- figure 3: one classifier on the way, at six places
@@ -21,15 +30,16 @@ __all__ = ["ablation_experiment", "prior_experiment", "why_experiment"]
 # Two in each of three resolutions: after a third and two thirds of the nine blocks, or units, of each.
 _PLACES_OF_NINE = (3, 6, 12, 15, 21, 24)
 _PLACES_OF_MSDNET = (3, 7, 10, 14, 17, 21)  # evenly spaced in 24 layers
+FAMILIES = {
+    "MSDNet": ("cifar_anytime", _PLACES_OF_MSDNET),
+    "DenseNet": ("densenet_bc_58_12", _PLACES_OF_NINE),
+    "ResNet": ("resnet_56", _PLACES_OF_NINE),
+}
 
 
 def why_experiment(recipe: Recipe) -> Experiment:
     """How good a classifier on the way is, and what it costs the last one."""
-    families = {
-        "MSDNet": _with_one_classifier("cifar_anytime", _PLACES_OF_MSDNET, recipe),
-        "DenseNet": _with_one_classifier("densenet_bc_58_12", _PLACES_OF_NINE, recipe),
-        "ResNet": _with_one_classifier("resnet_56", _PLACES_OF_NINE, recipe),
-    }
+    families = {family: _with_one_classifier(family, recipe) for family in FAMILIES}
     x_name = "place of the classifier on the way, as a share of the layers"
 
     def figure(name: str, title: str, y_name: str, places: Places) -> Figure:
@@ -45,26 +55,32 @@ def why_experiment(recipe: Recipe) -> Experiment:
     return Experiment("why", "A classifier on the way in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
 
 
-def _with_one_classifier(name: str, places: Sequence[int], recipe: Recipe) -> tuple[Trained, ...]:
-    """A network with its last classifier alone, and with one more at each place in turn."""
+def why_names(family: str) -> tuple[str, ...]:
+    """Of a network with its last classifier alone, and with one more at each place in turn."""
+    name, places = FAMILIES[family]
+    return f"why_{name}", *(f"why_{name}_at_{place}" for place in places)
+
+
+def _with_one_classifier(family: str, recipe: Recipe) -> tuple[Trained, ...]:
+    name, places = FAMILIES[family]
     config = network_config(name)
     last = config.exit_layers[-1:] if isinstance(config, MSDNetConfig) else ()  # the others do not name their last
-
-    def trained(suffix: str, *place: int) -> Trained:
-        return Trained(f"why_{name}{suffix}", network_config(name, exits=(*place, *last)), recipe)
-
-    return trained(""), *(trained(f"_at_{place}", place) for place in places)
+    on_the_way = [(), *((place,) for place in places)]
+    return tuple(
+        Trained(called, network_config(name, exits=(*exits, *last)), recipe)
+        for called, exits in zip(why_names(family), on_the_way, strict=True)
+    )
 
 
 def _of_intermediate(measured: Sequence[Measurement]) -> list[Place]:
-    return _relative(measured, 0)
+    return relative_accuracy(measured, 0)
 
 
 def _of_final(measured: Sequence[Measurement]) -> list[Place]:
-    return _relative(measured, -1)
+    return relative_accuracy(measured, -1)
 
 
-def _relative(measured: Sequence[Measurement], exit: int) -> list[Place]:
+def relative_accuracy(measured: Sequence[Measurement], exit: int) -> list[Place]:
     """The accuracy of an exit over that of the network that has only its last."""
     alone = [one for one in measured if len(one.costs) == 1]
     if not alone:
@@ -110,7 +126,7 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
 
 # --- section 3: exits weighed by the chance that a budget ends there
 
-_MEANS = (20e6, 40e6, 80e6)
+MEANS = (20e6, 40e6, 80e6)
 _JUDGED_AT = tuple(million * 1e6 for million in (10, 15, 20, 30, 40, 60, 80, 120, 160, 240))
 
 
@@ -118,7 +134,7 @@ def prior_experiment(recipe: Recipe) -> Experiment:
     """Budgets drawn from exponential distributions: what weights derived from one bring against equal weights."""
     even_weights = Trained("cifar_anytime", network_config("cifar_anytime"), recipe)
     curves = []
-    for colour, mean in enumerate(_MEANS):
+    for colour, mean in enumerate(MEANS):
         weights = ExitWeights(exponential=Exponential(mean))
         weighted = replace(
             even_weights,
@@ -126,7 +142,7 @@ def prior_experiment(recipe: Recipe) -> Experiment:
             recipe=replace(recipe, loss=replace(recipe.loss, exit_weights=weights)),
         )
         name = f"trained for a mean of {mean / 1e6:.0f} M"
-        curves.append(Curve(name, (even_weights, weighted), _gain_over_even_weights, colour))
+        curves.append(Curve(name, (even_weights, weighted), gain_over_even_weights, colour))
     title = "Exits weighed by P(B)"
     figure = Figure(
         "prior",
@@ -138,7 +154,8 @@ def prior_experiment(recipe: Recipe) -> Experiment:
     return Experiment("prior", f"{title}: does it help where it should?", "cifar100", (figure,))
 
 
-def _gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
+def gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
+    """Points of expected accuracy, by the mean of the budgets in millions; the network of equal weights comes first."""
     if len(measured) != 2:
         return []
     even_weights, weighted = (AnytimeCurve(one.costs, one.test_accuracy) for one in measured)

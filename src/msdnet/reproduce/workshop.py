@@ -195,7 +195,11 @@ class Workshop:
 
     def _training_of(self, trained: Trained) -> dict[str, Any]:
         summary = read_summary(self.run_of(trained))
-        return {"seconds": summary.seconds, "images_per_second": summary.images_per_second}
+        return {
+            "seconds": summary.seconds,
+            "images_per_second": summary.images_per_second,
+            "at_once": self.at_once,
+        }
 
 
 class _Lines(Display):

@@ -1,0 +1,75 @@
+"""`msdnet reproduce gallery`: easy images beside hard ones, of a model that is there."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from msdnet.cli.claims import claims_as_values, judged, show_claims
+from msdnet.cli.models import SAMPLES, open_images
+
+if TYPE_CHECKING:
+    from msdnet.reproduce import Gallery
+
+__all__ = ["plan_gallery", "show_gallery"]
+
+
+def plan_gallery(model: str | None, as_json: bool) -> None:
+    from msdnet.reproduce import GALLERY_MODEL
+
+    if as_json:
+        typer.echo(json.dumps({"networks": [], "seconds": 0.0}))
+    else:
+        typer.echo(f"Nothing to train: it takes the model {model or GALLERY_MODEL}, and labelled images.")
+
+
+def show_gallery(
+    model: str | None,
+    data: Path | None,
+    classes: Sequence[str],
+    *,
+    results: Path,
+    figures: Path,
+    draw: bool,
+    as_json: bool,
+) -> None:
+    """Make it and draw it; or draw what was made before, from the same images."""
+    import msdnet
+    from msdnet.report import write_chart
+    from msdnet.reproduce import GALLERY, GALLERY_MODEL, make_gallery, read_gallery
+
+    file = results / f"{GALLERY}.json"
+    if draw and classes:
+        raise ValueError("--draw shows the classes that were chosen before; without it, --class chooses others")
+    if draw and not file.exists():
+        raise ValueError(f"{results}: nothing is measured yet that could be drawn")
+    loaded = msdnet.load(model or GALLERY_MODEL)
+    images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
+    made = read_gallery(file) if draw else make_gallery(loaded, images, classes)
+    written = write_chart(made.chart(images), figures / f"{GALLERY}.svg")
+    if not draw:
+        made.save(file)
+    claims = judged(GALLERY, {})
+    if as_json:
+        told = {"gallery": asdict(made), "claims": claims_as_values(claims), "files": [str(path) for path in written]}
+        typer.echo(json.dumps(told))
+        return
+    _show(made)
+    show_claims(claims)
+    typer.echo(f"\nwrote {', '.join(str(path) for path in (*written, *([] if draw else [file])))}")
+
+
+def _show(made: "Gallery") -> None:
+    typer.echo(
+        f"{made.model} on {made.data}: {made.images:,} images, {made.budget / 1e6:,.1f} million multiply-adds an image"
+    )
+    for exit, (left, right) in enumerate(zip(made.left, made.right, strict=True), 1):
+        typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them rightly")
+    for one in made.classes:
+        typer.echo(
+            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left rightly at the first exit, "
+            f"{one.needed_the_last:,} needed the last"
+        )

@@ -1,0 +1,208 @@
+"""Claims about why MSDNet is as it is: classifiers on the way (figure 3), the ablation (figure 10), weights by P(B)."""
+
+import numpy as np
+
+from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured
+from msdnet.reproduce.claims.readings import accuracy_at, listed, span
+from msdnet.reproduce.figure import Place, anytime
+from msdnet.reproduce.studies import FAMILIES, MEANS, gain_over_even_weights, relative_accuracy, why_names
+
+__all__ = ["CLAIMS"]
+
+
+# --- figure 3: one classifier on the way. Accuracies are per cent of that of the network without it.
+
+
+def _relative(measured: Measured, family: str, exit: int) -> list[Place]:
+    """Of all six places, by their share of the layers."""
+    places = relative_accuracy([measured[name] for name in why_names(family)], exit)
+    return [Place(place.x, 100 * place.y) for place in places]
+
+
+def _by_place(measured: Measured) -> Finding:
+    """It holds if the correlation is 0.8 or more in each of the three networks."""
+    found = {}
+    for family in FAMILIES:
+        x, y = zip(*_relative(measured, family, 0), strict=True)
+        found[family] = float(np.corrcoef(x, y)[0, 1])
+    words = ", ".join(f"{value:.2f} in the {family}" for family, value in found.items())
+    return Finding(f"correlation of its accuracy with its place: {words}", min(found.values()) >= 0.8)
+
+
+def _staircase(measured: Measured) -> Finding:
+    steps = np.diff([place.y for place in _relative(measured, "ResNet", 0)])
+    words = f"from each of the six classifiers to the next: {listed(steps)} %"
+    return Finding(words, bool(steps[[1, 3]].min() > steps[[0, 2, 4]].max()))
+
+
+def _early_classifiers(measured: Measured) -> Finding:
+    """Of the first two, which in the other networks work at the finest resolution."""
+    msdnet, words, holds = _relative(measured, "MSDNet", 0), [], True
+    for family in ("ResNet", "DenseNet"):
+        others = _relative(measured, family, 0)
+        above = [ours.y - theirs.y for ours, theirs in zip(msdnet[:2], others[:2], strict=True)]
+        words.append(f"{listed(above)} % above the {family}'s")
+        holds &= min(above) > ON_PAR
+    return Finding(f"the first two: {'; '.join(words)}", holds)
+
+
+def _harm(measured: Measured, family: str) -> list[float]:
+    """What the last classifier loses by each place of the other, in per cent of its accuracy."""
+    return [100 - place.y for place in _relative(measured, family, -1)]
+
+
+def _harms_a_resnet(measured: Measured) -> Finding:
+    """It holds if it is more than half of what the paper has."""
+    harm = _harm(measured, "ResNet")
+    return Finding(f"at most {max(harm):.1f} %; by place: {listed(-loss for loss in harm)} %", max(harm) > 3.5)
+
+
+def _harms_more_in_early_layers(measured: Measured) -> Finding:
+    harm = _harm(measured, "ResNet")
+    early, late = np.mean(harm[:2]), np.mean(harm[-2:])
+    words = f"{-early:+.1f} % by the first two places on average, {-late:+.1f} % by the last two"
+    return Finding(words, bool(early - late > ON_PAR))
+
+
+def _harms_a_densenet_less(measured: Measured) -> Finding:
+    """It holds if it is less than half."""
+    densenet, resnet = (max(_harm(measured, family)) for family in ("DenseNet", "ResNet"))
+    return Finding(f"at most {densenet:.1f} %, against {resnet:.1f} % in the ResNet", densenet < resnet / 2)
+
+
+def _wherever_it_is(measured: Measured) -> Finding:
+    """It holds if the six trainings of a network are no more than two points apart."""
+    spreads, words = [], []
+    for family in ("DenseNet", "MSDNet"):
+        harm = _harm(measured, family)
+        spreads.append(max(harm) - min(harm))
+        words.append(f"{family}: {listed(-loss for loss in harm)} % by place")
+    return Finding("; ".join(words), max(spreads) < 2 * ON_PAR)
+
+
+# --- figure 10: parts left out
+
+
+def _above_ablated(measured: Measured, name: str) -> list[float]:
+    """Points that MSDNet is above each exit of what lacks a part, at its cost."""
+    curve = anytime([measured["ablation_msdnet"]])
+    return [accuracy_at(curve, exit.x) - exit.y for exit in anytime([measured[f"ablation_{name}"]])]
+
+
+def _dense_matters_most(measured: Measured) -> Finding:
+    """It holds if every exit loses, and more on average than without several scales."""
+    dense, scales = (_above_ablated(measured, name) for name in ("without_dense", "without_scales"))
+    words = (
+        f"exits without it: {listed(-gain for gain in dense)} points, {-np.mean(dense):+.1f} on average "
+        f"(without several scales {-np.mean(scales):+.1f})"
+    )
+    return Finding(words, min(dense) > ON_PAR and bool(np.mean(dense) > np.mean(scales)))
+
+
+def _scales_matter_early(measured: Measured) -> Finding:
+    """It holds if the first exit loses and the last two do not."""
+    lost = _above_ablated(measured, "without_scales")
+    words = f"exits without them: {listed(-gain for gain in lost)} points"
+    return Finding(words, lost[0] > ON_PAR and max(lost[-2:]) < ON_PAR)
+
+
+def _plain_at_its_own_cost(measured: Measured) -> Finding:
+    (above,) = _above_ablated(measured, "plain")
+    full, first = (cost / 1e6 for cost in (measured["ablation_plain"].costs[-1], measured["ablation_msdnet"].costs[0]))
+    words = (
+        f"{-above:+.1f} points against MSDNet at {full:.0f} million multiply-adds; for less it has no answer, "
+        f"where MSDNet has one from {first:.0f} million on"
+    )
+    return Finding(words, abs(above) < ON_PAR and first < full / 2)
+
+
+def _plain_above_not_dense(measured: Measured) -> Finding:
+    plain = measured["ablation_plain"]
+    other = accuracy_at(anytime([measured["ablation_without_dense"]]), plain.whole_costs[-1] / 1e6)
+    above = 100 * plain.test_accuracy[-1] - other
+    return Finding(f"{above:+.1f} points at its cost", above > ON_PAR)
+
+
+# --- weights by P(B)
+
+
+def _gains_by_prior(measured: Measured) -> list[list[float]]:
+    """(judged by, trained for): points of expected accuracy above equal weights, for each mean of the budgets."""
+    curves = []
+    for mean in MEANS:
+        places = gain_over_even_weights([measured["cifar_anytime"], measured[f"prior_{mean / 1e6:.0f}m"]])
+        curves.append({place.x: place.y for place in places})
+    return [[curve[mean / 1e6] for curve in curves] for mean in MEANS]
+
+
+def _prior_helps_where_it_should(measured: Measured) -> Finding:
+    """It holds if weights made for some budgets are better than equal ones, and the best, for just these budgets."""
+    rows = _gains_by_prior(measured)
+    trained_for = ", ".join(f"{mean / 1e6:.0f}" for mean in MEANS)
+    words = [f"{listed(row)} at a mean of {mean / 1e6:.0f} M" for mean, row in zip(MEANS, rows, strict=True)]
+    told = f"points of expected accuracy above equal weights, trained for {trained_for} M: {'; '.join(words)}"
+    return Finding(told, all(row[place] > 0 and row[place] == max(row) for place, row in enumerate(rows)))
+
+
+def _equal_weights_do_well(measured: Measured) -> Finding:
+    own = [row[place] for place, row in enumerate(_gains_by_prior(measured))]
+    return Finding(f"weights made for the budgets are {span(own)} points above equal ones", max(own) < ON_PAR)
+
+
+CLAIMS = (
+    Claim(
+        "the accuracy of a classifier is highly correlated with its position within the network", "4", _by_place, "why"
+    ),
+    Claim(
+        "in a ResNet it is a staircase, with big improvements after the 2nd and 4th classifiers, right after pooling",
+        "4",
+        _staircase,
+        "why",
+    ),
+    Claim("MSDNets substantially increase the accuracy of early classifiers", "4", _early_classifiers, "why"),
+    Claim(
+        "an intermediate classifier reduces the accuracy of a ResNet's final classifier by up to 7 %",
+        "4",
+        _harms_a_resnet,
+        "why",
+    ),
+    Claim("it does so more when it is attached to an earlier layer", "4", _harms_more_in_early_layers, "why"),
+    Claim("a DenseNet suffers much less from this effect", "4", _harms_a_densenet_less, "why"),
+    Claim(
+        "with dense connections the final classifier is more or less independent of the place of the intermediate one",
+        "4",
+        _wherever_it_is,
+        "why",
+    ),
+    Claim(
+        "weights of the exits can bring in what is known of the budgets, P(B)",
+        "4.1",
+        _prior_helps_where_it_should,
+        "prior",
+    ),
+    Claim("the same weight for all exits works well in practice", "4.1", _equal_weights_do_well, "prior"),
+    Claim(
+        "ablation: dense connections are crucial, removing them hurts the overall accuracy drastically",
+        "B.1",
+        _dense_matters_most,
+        "ablation",
+    ),
+    Claim(
+        "ablation: removing multi-scale convolutions hurts only in the lower budget regions",
+        "B.1",
+        _scales_matter_early,
+        "ablation",
+    ),
+    Claim(
+        "ablation: the plain network performs similarly to MSDNet at just its own cost, but is unsuited to others",
+        "B.1",
+        _plain_at_its_own_cost,
+        "ablation",
+    ),
+    Claim(
+        "ablation: the plain network is substantially better at its cost than MSDNet without dense connections",
+        "B.1",
+        _plain_above_not_dense,
+        "ablation",
+    ),
+)

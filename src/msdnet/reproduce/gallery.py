@@ -1,0 +1,122 @@
+"""Easy images beside hard ones (figure 6): nothing is trained, it takes a model and labelled images."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msdnet.checks import from_mapping, table_from_json
+from msdnet.evaluation import evaluate
+from msdnet.files import Labelled
+from msdnet.machine import describe_machine
+from msdnet.policy import halfway_budget
+from msdnet.report.charts import Pictures
+from msdnet.report.gallery import Chosen, choose, easy_and_hard, find_labels, gallery_chart
+from msdnet.reproduce.measurement import save_result
+from msdnet.runtime import Model
+
+__all__ = ["GALLERY", "GALLERY_MODEL", "GALLERY_TITLE", "Gallery", "ShownClass", "make_gallery", "read_gallery"]
+
+GALLERY, GALLERY_TITLE = "gallery", "Easy and hard images of a model"
+GALLERY_MODEL = "cifar10-anytime"
+FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownClass:
+    """A class of the gallery. Images are told by their numbers in the data."""
+
+    name: str
+    images: int
+    """That there are."""
+    left_rightly: int
+    """At the first exit; some of them are `easy`."""
+    needed_the_last: int
+    """The first exit was wrong and the last right; some of them are `hard`."""
+    easy: tuple[int, ...]
+    hard: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for field in ("easy", "hard"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gallery:
+    """Which images a model let go at its first exit, and which needed its last."""
+
+    format: int = FORMAT
+    model: str
+    fingerprint: str
+    """Of the model."""
+    data: str
+    images: int
+    budget: float
+    """Multiply-adds an image on average, by the paper's policy."""
+    left: tuple[int, ...]
+    """Images that left at each exit."""
+    right: tuple[int, ...]
+    """Of these, how many rightly."""
+    classes: tuple[ShownClass, ...]
+    made_by: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for field in ("left", "right"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        known = (c if isinstance(c, ShownClass) else from_mapping(ShownClass, c, "a class") for c in self.classes)
+        object.__setattr__(self, "classes", tuple(known))
+
+    def save(self, path: Path) -> None:
+        save_result(path, asdict(self))
+
+    def chart(self, data: Labelled) -> Pictures:
+        """Drawn from the images that it was made of."""
+        if (data.name, len(data.labels)) != (self.data, self.images):
+            raise ValueError(
+                f"the gallery is of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
+            )
+        chosen = [Chosen(data.classes.index(one.name), one.easy, one.hard) for one in self.classes]
+        return gallery_chart(f"Easy and hard images of {self.model}: {self.data}", chosen, data)
+
+
+def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> Gallery:
+    """Ask every exit about every image.
+
+    - classes: to be shown; by default those that have most hard images
+    """
+    manifest, wanted = model.manifest, find_labels(classes, data)
+    if manifest.held_out is None:
+        raise ValueError(f"{manifest.name} has no held-out confidences, so no image can leave early; export it anew")
+    found = evaluate(model, data)
+    budget = halfway_budget(model.costs)
+    exits = found.exits(budget, method="paper")
+    rightly = found.correct[np.arange(len(exits)), exits]
+    easy, hard = easy_and_hard(found)
+    return Gallery(
+        model=manifest.name,
+        fingerprint=model.bundle.fingerprint,
+        data=data.name,
+        images=len(data.labels),
+        budget=budget,
+        left=tuple(np.bincount(exits, minlength=manifest.exit_count).tolist()),
+        right=tuple(np.bincount(exits[rightly], minlength=manifest.exit_count).tolist()),
+        classes=tuple(
+            ShownClass(
+                name=data.classes[one.label],
+                images=int((data.labels == one.label).sum()),
+                left_rightly=int(easy[data.labels == one.label].sum()),
+                needed_the_last=int(hard[data.labels == one.label].sum()),
+                easy=tuple(one.easy),
+                hard=tuple(one.hard),
+            )
+            for one in choose(found, data.labels, wanted)
+        ),
+        made_by=describe_machine(),
+    )
+
+
+def read_gallery(path: Path) -> Gallery:
+    """What was made before; `FileNotFoundError` if nothing was."""
+    return from_mapping(Gallery, table_from_json(path.read_text(), str(path), FORMAT), str(path))

@@ -1,0 +1,150 @@
+"""`msdnet reproduce gallery`: easy images beside hard ones, chosen by a model and drawn from the same images."""
+
+import base64
+import io
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.nn import functional
+
+import msdnet
+from msdnet.bundle import Bundle, ImageSpec
+from msdnet.data.base import Batch
+from msdnet.evaluation import evaluate
+from msdnet.export import export_network
+from msdnet.networks import create_network
+from msdnet.report.charts import PAPER
+from msdnet.reproduce import Gallery, make_gallery, read_gallery
+from msdnet.samples import cifar10
+from tests.helpers import TINY, tiny_bundle
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "msdnet", "reproduce", "gallery", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """Of CIFAR-10's classes, after a few steps of training: enough for some images to be easy, and others hard."""
+    torch.manual_seed(0)
+    images = cifar10()
+    pixels = (torch.from_numpy(images.images).permute(0, 3, 1, 2) / 255 - 0.5) / 0.25
+    labels = torch.from_numpy(images.labels)
+    network = create_network(replace(TINY, exits=(1, 3, 6)), classes=10)
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
+    for step in range(24):
+        rows = torch.arange(100) + 100 * (step % 8)
+        loss = sum(functional.cross_entropy(logits, labels[rows]) for logits in network(pixels[rows]))
+        assert isinstance(loss, torch.Tensor)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    return export_network(
+        network.eval(),
+        Path(tmp_path_factory.mktemp("bundles")) / "quick",
+        name="quick",
+        classes=images.classes,
+        images=ImageSpec(side=32, resize=32, mean=(0.5,) * 3, std=(0.25,) * 3),
+        held_out=[Batch(pixels[800:], labels[800:])],
+    )
+
+
+@pytest.fixture(scope="module")
+def made(bundle: Bundle) -> Gallery:
+    return make_gallery(msdnet.load(bundle.folder), cifar10())
+
+
+def test_it_shows_who_left_rightly_at_the_first_exit_and_who_needed_the_last(bundle: Bundle, made: Gallery) -> None:
+    """Counted anew, from what every exit says of every image."""
+    model, images = msdnet.load(bundle.folder), cifar10()
+    found = evaluate(model, images)
+    exits = model.policy(made.budget, method="paper").exits(found.confidence)
+    assert made.left == tuple((exits == exit).sum() for exit in range(3))
+    rightly = found.correct[np.arange(1000), exits]
+    assert made.right == tuple((rightly & (exits == exit)).sum() for exit in range(3))
+    assert sum(made.left) == made.images == 1000
+    assert len(made.classes) == 6
+    for one in made.classes:
+        mine = images.labels == images.classes.index(one.name)
+        easy, hard = mine & (exits == 0) & found.correct[:, 0], mine & ~found.correct[:, 0] & found.correct[:, -1]
+        assert (one.images, one.left_rightly, one.needed_the_last) == (mine.sum(), easy.sum(), hard.sum())
+        assert len(one.easy) == min(7, easy.sum())
+        assert len(one.hard) == min(7, hard.sum())
+        assert easy[list(one.easy)].all()
+        assert hard[list(one.hard)].all()
+    assert any(one.easy for one in made.classes)
+    assert any(one.hard for one in made.classes)
+
+
+def test_the_figure_holds_the_images_themselves(made: Gallery) -> None:
+    images = cifar10()
+    svg = made.chart(images).svg(PAPER)
+    ElementTree.fromstring(svg)
+    shown = [image for one in made.classes for image in (*one.easy, *one.hard)]
+    assert svg.count("<image ") == len(shown)
+    assert svg == made.chart(images).svg(PAPER)
+    pictures = {
+        Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB").tobytes()
+        for data in re.findall('href="data:image/png;base64,([^"]+)"', svg)
+    }
+    assert pictures == {images.images[image].tobytes() for image in shown}
+
+
+def test_it_is_drawn_from_its_own_images_only(made: Gallery) -> None:
+    images = cifar10()
+    with pytest.raises(ValueError, match=r"the gallery is of cifar10 test.*not of others"):
+        made.chart(images._replace(name="others"))
+
+
+def test_a_model_without_held_out_confidences_is_refused(tmp_path: Path) -> None:
+    model = msdnet.load(tiny_bundle(tmp_path / "bundle", held_out=False).folder)
+    with pytest.raises(ValueError, match="tiny has no held-out confidences"):
+        make_gallery(model, cifar10())
+
+
+def test_the_command_makes_it_and_draws_it_again(bundle: Bundle, tmp_path: Path) -> None:
+    options = ["--model", str(bundle.folder), "--results", str(tmp_path / "results")]
+    done = run(*options, "--class", "cat", "--class", "ship")
+    assert done.returncode == 0, done.stderr
+    assert "quick on cifar10 test, the first 1,000: 1,000 images" in done.stdout
+    assert "The paper: early classifiers recognise prototypical images" in done.stdout
+    record = read_gallery(tmp_path / "results/gallery.json")
+    assert [one.name for one in record.classes] == ["cat", "ship"]
+    figure = tmp_path / "results/figures/gallery.svg"
+    drawn = figure.read_text()
+    figure.unlink()
+    told = json.loads(run(*options, "--draw", "--json").stdout)
+    assert str(figure) in told["files"]
+    assert figure.read_text() == drawn
+    assert told["gallery"]["left"] == list(record.left)
+    refused = run(*options, "--class", "cut")
+    assert refused.returncode == 1
+    assert "no class is called 'cut'; did you mean 'cat'" in refused.stderr
+
+
+def test_other_images_can_be_given(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    for name in ("blue", "green", "red"):
+        for number in range(8):
+            path = tmp_path / "images/val" / name / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(random.integers(0, 256, (20, 30, 3), dtype=np.uint8)).save(path)
+    bundle = tiny_bundle(tmp_path / "bundle")
+    done = run("--model", str(bundle.folder), "--data", str(tmp_path / "images"), "--results", str(tmp_path), "--json")
+    assert done.returncode == 0, done.stderr
+    assert sum(json.loads(done.stdout)["gallery"]["left"]) == 24
+
+
+def test_nothing_is_to_be_trained() -> None:
+    assert run("--plan").stdout.startswith("Nothing to train: it takes the model cifar10-anytime")
+    assert json.loads(run("--plan", "--json").stdout) == {"networks": [], "seconds": 0.0}

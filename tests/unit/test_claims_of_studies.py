@@ -1,0 +1,184 @@
+"""Claims about classifiers on the way, about parts left out and about weights: each with numbers for and against it."""
+
+from dataclasses import replace
+
+import pytest
+
+from msdnet.reproduce import Finding, Measurement, find_experiment, judge
+from msdnet.reproduce.studies import FAMILIES, why_names
+from tests.unit.test_claims import all_of, claim, network
+from tests.unit.test_reproduce import measured
+
+STAIRS = (40.0, 44.0, 60.0, 64.0, 75.2, 79.2)
+"""Of 80 per cent, by a classifier at each of six places."""
+NO_HARM = (80.0,) * 6
+HARM = (74.4, 76.0, 77.0, 78.0, 79.0, 80.0)
+
+
+def found(words: str, networks: dict[str, Measurement]) -> Finding:
+    finding = judge(claim(words), networks)
+    assert finding is not None
+    return finding
+
+
+# One classifier on the way
+
+
+def one_classifier(
+    *,
+    own: dict[str, tuple[float, ...]] | None = None,
+    last: dict[str, tuple[float, ...]] | None = None,
+) -> dict[str, Measurement]:
+    """The accuracy of the classifier on the way, and of the last, by family; alone, the last has 80 per cent."""
+    systems = {subject.name: subject for subject in find_experiment("why").subjects}
+    made = {}
+    for family in FAMILIES:
+        alone, *others = why_names(family)
+        made[alone] = network(alone, (100, 80))
+        accuracies = zip((own or {}).get(family, STAIRS), (last or {}).get(family, NO_HARM), strict=True)
+        for name, (first, final) in zip(others, accuracies, strict=True):
+            made[name] = network(name, (50, first), (100, final))
+    return {name: replace(one, network=systems[name].network.to_dict()) for name, one in made.items()}
+
+
+@pytest.mark.parametrize(("msdnet", "holds"), [(STAIRS, True), ((70.0, 60.0, 70.0, 60.0, 70.0, 60.0), False)])
+def test_accuracy_follows_the_place_in_every_network(msdnet: tuple[float, ...], holds: bool) -> None:
+    finding = found("highly correlated", one_classifier(own={"MSDNet": msdnet}))
+    assert finding.holds is holds
+    assert "1.00 in the DenseNet, 0.99 in the ResNet" in finding.measured
+
+
+@pytest.mark.parametrize(("resnet", "holds"), [(STAIRS, True), ((40.0, 50.0, 60.0, 70.0, 75.0, 79.0), False)])
+def test_the_staircase_rises_after_the_second_and_the_fourth(resnet: tuple[float, ...], holds: bool) -> None:
+    assert found("staircase", one_classifier(own={"ResNet": resnet})).holds is holds
+
+
+def test_steps_of_the_staircase_are_per_cent_of_the_last_alone() -> None:
+    assert "+5.0 +20.0 +5.0 +14.0 +5.0 %" in found("staircase", one_classifier()).measured
+
+
+@pytest.mark.parametrize(("second", "holds"), [(60.0, True), (44.4, False)])
+def test_early_classifiers_are_the_first_two(second: float, holds: bool) -> None:
+    finding = found("accuracy of early classifiers", one_classifier(own={"MSDNet": (50.0, second, *STAIRS[2:])}))
+    assert finding.holds is holds
+    assert f"+12.5 {(second - 44) / 0.8:+.1f} % above the ResNet's" in finding.measured
+
+
+@pytest.mark.parametrize(("resnet", "holds"), [(HARM, True), ((78.0,) * 6, False)])
+def test_harm_is_what_the_last_classifier_loses_at_most(resnet: tuple[float, ...], holds: bool) -> None:
+    finding = found("by up to 7 %", one_classifier(last={"ResNet": resnet}))
+    assert finding.holds is holds
+    assert finding.measured.startswith(f"at most {100 - min(resnet) / 0.8:.1f} %")
+
+
+@pytest.mark.parametrize(("resnet", "holds"), [(HARM, True), (HARM[::-1], False)])
+def test_harm_is_greater_in_early_layers(resnet: tuple[float, ...], holds: bool) -> None:
+    assert found("attached to an earlier layer", one_classifier(last={"ResNet": resnet})).holds is holds
+
+
+@pytest.mark.parametrize(("densenet", "holds"), [((78.0, *NO_HARM[1:]), True), ((77.0, *NO_HARM[1:]), False)])
+def test_a_densenet_suffers_less_than_half(densenet: tuple[float, ...], holds: bool) -> None:
+    finding = found("suffers much less", one_classifier(last={"ResNet": HARM, "DenseNet": densenet}))
+    assert finding.holds is holds
+
+
+@pytest.mark.parametrize("family", ["DenseNet", "MSDNet"])
+@pytest.mark.parametrize(("first", "holds"), [(79.0, True), (78.0, False)])
+def test_the_last_is_as_good_wherever_the_other_is(family: str, first: float, holds: bool) -> None:
+    networks = one_classifier(last={family: (first, *NO_HARM[1:]), "ResNet": HARM})
+    assert found("independent of the place", networks).holds is holds
+
+
+# Parts left out
+
+
+def ablated(
+    dense: tuple[float, float, float] = (50.0, 60.0, 65.0),
+    scales: tuple[float, float, float] = (60.0, 70.0, 75.0),
+    plain: float = 74.5,
+) -> dict[str, Measurement]:
+    """Three exits stand for seven: MSDNet has 65, 70 and 75 per cent."""
+    costs = (50, 150, 300)
+    return all_of(
+        *(
+            network(f"ablation_{name}", *zip(costs, accuracies, strict=True))
+            for name, accuracies in (
+                ("msdnet", (65.0, 70.0, 75.0)),
+                ("without_dense", dense),
+                ("without_scales", scales),
+            )
+        ),
+        network("ablation_plain", (300, plain)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("dense", "scales", "holds"),
+    [
+        ((50.0, 60.0, 65.0), (60.0, 70.0, 75.0), True),
+        ((50.0, 60.0, 74.5), (60.0, 70.0, 75.0), False),  # the last exit is as good
+        ((60.0, 65.0, 70.0), (50.0, 60.0, 65.0), False),  # scales matter more
+    ],
+)
+def test_dense_connections_matter_at_all_exits_and_most(
+    dense: tuple[float, float, float], scales: tuple[float, float, float], holds: bool
+) -> None:
+    assert found("dense connections are crucial", ablated(dense, scales)).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("scales", "holds"),
+    [((60.0, 70.0, 75.0), True), ((64.5, 70.0, 75.0), False), ((60.0, 70.0, 73.0), False)],
+)
+def test_scales_matter_at_the_first_exit_and_not_at_the_last(scales: tuple[float, float, float], holds: bool) -> None:
+    finding = found("only in the lower budget regions", ablated(scales=scales))
+    assert finding.holds is holds
+    assert finding.measured == (
+        f"exits without them: {scales[0] - 65:+.1f} {scales[1] - 70:+.1f} {scales[2] - 75:+.1f} points"
+    )
+
+
+@pytest.mark.parametrize(("plain", "similar", "above"), [(74.5, True, True), (72.0, False, True), (65.5, False, False)])
+def test_the_plain_network_is_met_at_its_cost(plain: float, similar: bool, above: bool) -> None:
+    networks = ablated(plain=plain)
+    finding = found("similarly to MSDNet at just its own cost", networks)
+    assert finding.holds is similar
+    assert finding.measured.startswith(f"{plain - 75:+.1f} points against MSDNet at 299 million")
+    assert "from 49 million on" in finding.measured
+    assert found("substantially better at its cost", networks).holds is above
+
+
+# Weights by the distribution of budgets
+
+
+def weighted(name: str, *accuracies: float) -> Measurement:
+    """Three exits, at 10, 40 and 120 million multiply-adds."""
+    return measured(name, (11_000_000, 41_000_000, 121_000_000), tuple(value / 100 for value in accuracies))
+
+
+EVEN = weighted("cifar_anytime", 60, 70, 75)
+FOR_20, FOR_40, FOR_80 = (
+    weighted("prior_20m", 62, 69.5, 72),
+    weighted("prior_40m", 61, 71, 74),
+    weighted("prior_80m", 59, 71, 77.5),
+)
+
+
+def test_a_prior_helps_if_each_is_the_best_for_its_own_budgets() -> None:
+    finding = found("what is known of the budgets", all_of(EVEN, FOR_20, FOR_40, FOR_80))
+    assert finding.holds
+    assert "trained for 20, 40, 80 M: " in finding.measured
+    assert finding.measured.count(" at a mean of ") == 3
+
+
+def test_a_prior_does_not_help_where_another_or_none_is_better() -> None:
+    changed = replace(FOR_40, name="prior_20m"), replace(FOR_20, name="prior_40m")
+    assert not found("what is known of the budgets", all_of(EVEN, *changed, FOR_80)).holds
+    nothing = [replace(EVEN, name=one.name) for one in (FOR_20, FOR_40, FOR_80)]
+    assert not found("what is known of the budgets", all_of(EVEN, *nothing)).holds
+
+
+def test_equal_weights_do_well_unless_others_gain_a_point() -> None:
+    assert found("the same weight for all exits", all_of(EVEN, FOR_20, FOR_40, FOR_80)).holds
+    much_better = weighted("prior_40m", 63, 73, 78)
+    assert not found("the same weight for all exits", all_of(EVEN, FOR_20, much_better, FOR_80)).holds
