@@ -166,7 +166,8 @@ def verdicts() -> Iterator[str]:
     found = [finding for _, finding in _judged()]
     held = sum(finding.holds for finding in found if finding)
     missed = sum(not finding.holds for finding in found if finding)
-    yield f"\nOf {len(found)} claims, {held} hold, {missed} do not, and {len(found) - held - missed} are not judged.\n"
+    open_ones = len(found) - held - missed
+    yield f"\nOf {len(found)} claims {held} were found true, {missed} false, {open_ones} are not judged.\n"
 
 
 def claims_table() -> Iterator[str]:

@@ -302,8 +302,8 @@ for _layers, _widening in ((16, 4), (16, 8), (28, 8), (28, 10), (40, 4)):
 for _layers in (20, 32, 44, 56, 110):
     SYSTEMS.register(f"resnet_{_layers}", ResNetConfig(layers=_layers))
 SYSTEMS.register("stochastic_110", ResNetConfig(layers=110, survival=0.5))
-# Ten blocks a group, classifiers after the fourth and the eighth.
-SYSTEMS.register("resnet_mc", ResNetConfig(layers=62, exits=(4, 8, 14, 18, 24, 28)))
+# Ten blocks a group, classifiers after the fourth and the eighth; their convolutions as wide as its own last maps.
+SYSTEMS.register("resnet_mc", ResNetConfig(layers=62, exits=(4, 8, 14, 18, 24, 28), head_width=64))
 
 # From 2e7 to 3e8 multiply-adds in about equal ratios; at the same depth, both kinds cost about the same.
 for _layers in (16, 28, 58, 100):
@@ -311,7 +311,7 @@ for _layers in (16, 28, 58, 100):
 for _layers in (16, 28, 58, 100):
     SYSTEMS.register(f"densenet_star_{_layers}_8", DenseNetConfig(layers=_layers, growth=8, doubling=True))
 # Eight units (16 layers) a block, classifiers after the third and the sixth (layers 6 and 12).
-SYSTEMS.register("densenet_mc", DenseNetConfig(layers=52, growth=9, exits=(3, 6, 11, 14, 19, 22)))
+SYSTEMS.register("densenet_mc", DenseNetConfig(layers=52, growth=11, exits=(3, 6, 11, 14, 19, 22), head_width=64))
 
 for _columns in (3, 4):
     _fractal = FractalNetConfig(columns=_columns)
