@@ -1,6 +1,7 @@
 """The choice of an average of exits: what is compared is what the networks then answer, and held-out images decide."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from msdnet.files import Part
 from msdnet.networks import create_network
 from msdnet.training import train
 from msdnet.training.display import Display
+from msdnet.training.recipe import Loss
 from tests.helpers import TINY, ColouredSquares, settle
 from tests.unit.test_training import QUICK
 
@@ -58,7 +60,15 @@ def test_a_run_is_exported_with_the_best_and_no_test_image_is_seen(tmp_path: Pat
     told = bundle.manifest.provenance["averaging"]
     assert bundle.manifest.held_out is not None
     assert bundle.manifest.held_out.accuracy == pytest.approx(told["held_out_accuracy"][told["chosen"]])
+    assert list(told["held_out_accuracy"]) == ["none", "0", "0.5", "1", "2"]
     power = bundle.manifest.network.averaging  # type: ignore[attr-defined]
     assert told["chosen"] == ("none" if power is None else f"{power:g}")
     with pytest.raises(ValueError, match="found on held-out images"):
         export_run(tmp_path / "run", tmp_path / "x", data=data, averaging="best", held_out=False, device="cpu")
+
+
+def test_the_power_that_a_run_was_boosted_with_is_compared_too(tmp_path: Path) -> None:
+    data, recipe = HeldOutOnly(), replace(QUICK, loss=Loss(boosting=1.5))
+    train(recipe, data=data, network=TINY, out=tmp_path / "run", device="cpu", display=Display())
+    bundle = export_run(tmp_path / "run", tmp_path / "bundle", data=data, averaging="best", device="cpu")
+    assert "1.5" in bundle.manifest.provenance["averaging"]["held_out_accuracy"]

@@ -124,17 +124,17 @@ def test_balancing_averages_gradients_where_exits_share_layers_and_leaves_heads_
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 2.0])
-def test_a_boosted_exit_adds_to_the_answer_before_it_and_teaches_itself_alone(power: float) -> None:
+def test_a_boosted_exit_answers_with_the_average_so_far_and_teaches_itself_alone(power: float) -> None:
     config = replace(TINY, averaging=power)
     shares = config.exit_shares
     assert shares is not None
     logits = torch.randn(len(shares), 5, 3, requires_grad=True)
-    sums = boosted(logits, shares)
+    answers = boosted(logits, shares)
     weights = torch.arange(1, len(shares) + 1).double() ** power
     for k in range(len(shares)):
         average = torch.einsum("k,knc->nc", weights[: k + 1], logits[: k + 1].double()) / weights[: k + 1].sum()
-        torch.testing.assert_close(sums[k] * shares[k], average.float())
-        (gradient,) = torch.autograd.grad(sums[k].sum(), logits, retain_graph=True)
+        torch.testing.assert_close(answers[k], average.float())
+        (gradient,) = torch.autograd.grad(answers[k].sum(), logits, retain_graph=True)
         assert (
             [float(g.min()) for g in gradient]
             == [float(g.max()) for g in gradient]

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 from msdnet import MSDNetConfig, create_network
 from msdnet.data import UNREADABLE, Batch, Epoch, Part
+from msdnet.export.averaging import averaged
 from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
 from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors
@@ -102,6 +104,24 @@ def test_labels_as_shares_are_counted_like_labels() -> None:
         counted.append([*step.correct.tolist(), int(step.seen), float(step.loss)])
     assert counted[0] == pytest.approx(counted[1])
     assert counted[0][-2] == 7
+
+
+def test_the_loss_of_boosting_is_of_what_the_network_answers() -> None:
+    images, labels = torch.randn(8, 3, 12, 12), torch.randint(0, 3, (8,))
+    network = create_network(TINY, classes=3, averaging=0.5)
+    step = Step(network, BOOSTED, (12, 12))
+    step(Batch(images, labels), 0.0)  # a learning rate of 0 changes no weight
+    with torch.inference_mode():
+        own = torch.stack(network(images), dim=1)  # in training mode: of each exit by itself
+    answers = torch.from_numpy(averaged(own.numpy(), network.config.exit_shares))
+    cross_entropies = [float(functional.cross_entropy(answers[:, exit], labels)) for exit in range(len(TINY.exits))]
+    assert float(step.loss) == pytest.approx(sum(cross_entropies), abs=1e-5)
+
+
+@pytest.mark.parametrize("network", [TINY, dataclasses.replace(TINY, averaging=2)], ids=["none", "another power"])
+def test_a_step_boosts_only_what_answers_with_such_averages(network: MSDNetConfig) -> None:
+    with pytest.raises(ValueError, match=r"recipe boosted boosts exits that answer with averages of power 0\.5"):
+        Step(create_network(network), BOOSTED, (12, 12))
 
 
 def test_a_slow_average_leaves_the_first_weights_behind(tmp_path: Path) -> None:

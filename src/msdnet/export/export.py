@@ -29,7 +29,7 @@ from msdnet.bundle import (
 from msdnet.card import write_card
 from msdnet.config import MSDNetConfig
 from msdnet.data import Batch, ImageData
-from msdnet.export.averaging import AveragingChoice, choose_averaging
+from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.networks import MSDNet, StagedNetwork, create_network
 from msdnet.pixels import usual_resize
@@ -79,7 +79,7 @@ def export_run(
     facts, compared = trained.facts, None
     if averaging == "best":
         assert trained.data is not None
-        compared = _compare(_averaging(trained.network, None), trained.data.batches("held_out", 250))
+        compared = _compare(trained.network, trained.data.batches("held_out", 250))
         trained = trained._replace(network=_averaging(trained.network, compared.power))
     elif averaging is not None:
         trained = trained._replace(network=_averaging(trained.network, averaging))
@@ -110,8 +110,11 @@ def _averaging(network: StagedNetwork, power: float | None) -> MSDNet:
     return made.to(next(network.parameters()).device).eval()
 
 
-def _compare(network: MSDNet, held_out: Iterable[Batch]) -> AveragingChoice:
-    return choose_averaging(network.config, *all_logits(network, held_out))
+def _compare(network: StagedNetwork, held_out: Iterable[Batch]) -> AveragingChoice:
+    """The usual powers, and the one that it was trained with, if any."""
+    alone = _averaging(network, None)
+    powers = (*POWERS, network.config.averaging) if isinstance(network.config, MSDNetConfig) else POWERS
+    return choose_averaging(alone.config, *all_logits(alone, held_out), powers)
 
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -59,15 +59,16 @@ def training_loss(logits: Tensor, labels: Tensor, weights: Tensor, loss: Loss, t
 
 
 def boosted(logits: Tensor, shares: Sequence[float]) -> Tensor:
-    """Logits (exits, N, classes) with what the exits before have answered added, which learn nothing from it.
+    """What the exits answer (exits, N, classes): averages of the logits so far, where exit k's own have the share s_k.
 
-    In the proportions of the average that the network answers with, where exit k's own logits have the share s_k, but
-    divided by s_k: each exit's own logits count once, and so do their gradients.
+    An exit learns from its answer as if that were its own logits, and teaches the exits before it nothing: the average
+    would give it s_k of its gradient, less and less from exit to exit.
     """
-    sums = [logits[0]]
-    for own, before, share in zip(logits[1:], shares, shares[1:], strict=False):
-        sums.append(own + (1 - share) / share * before * sums[-1].detach())
-    return torch.stack(sums)
+    answers = [logits[0]]
+    for own, share in zip(logits[1:], shares[1:], strict=True):
+        average = share * own + (1 - share) * answers[-1]
+        answers.append(average.detach() + own - own.detach())
+    return torch.stack(answers)
 
 
 def is_readable(labels: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ class Loss:
     """Whether gradients that meet at an exit are averaged, so that shared layers see equal magnitudes."""
     boosting: float | None = None
     """An exit learns what those before it leave wrong: the loss is that of the average so far with this power (the
-    config's `averaging`), in which the exits before stand as they are. The network then answers with that average."""
+    config's `averaging`), in which the exits before stand as they are. It is what the network then answers with."""
 
     def __post_init__(self) -> None:
         check_number("label_smoothing", self.label_smoothing, low=0, high=1)

@@ -58,8 +58,7 @@ class Step:
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
         self.seen = torch.zeros((), dtype=torch.long, device=self.device)
         self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
-        boosting = recipe.loss.boosting is not None
-        self._shares = network.config.exit_shares if boosting and isinstance(network, MSDNet) else None
+        self._shares = _boosting_shares(network, recipe)
         runner: nn.Module = self._balanced or self._quickest(network)
         self._forward = DistributedDataParallel(runner) if distributed else runner
 
@@ -186,6 +185,16 @@ class _Teacher:
         if self._stream is not None:
             torch.cuda.current_stream().wait_stream(self._stream)
         return self._logits
+
+
+def _boosting_shares(network: StagedNetwork, recipe: Recipe) -> tuple[float, ...] | None:
+    """What share its own logits have in an exit's answer, where exits learn to put right those before them."""
+    power = recipe.loss.boosting
+    if power is None:
+        return None
+    if not isinstance(network, MSDNet) or network.config.averaging != power:
+        raise ValueError(f"recipe {recipe.name} boosts exits that answer with averages of power {power}")
+    return network.config.exit_shares
 
 
 def _parameter_groups(network: nn.Module, optimiser: Optimiser) -> list[dict[str, object]]:
