@@ -54,6 +54,21 @@ def test_one_value_and_equal_values_are_drawn() -> None:
         assert all(0 < float(x) <= 640 and 0 < float(y) < 400 for x, y in places), "on the page"
 
 
+def test_a_level_is_a_line_from_side_to_side_that_is_always_in_sight() -> None:
+    below = Series("below", [1, 2], [-3.0, -1.0])
+    svg = Lines("t", "x", "y", [below], level=0.0).svg(PAPER)
+    (height,) = re.findall(rf'd="M56 ([\d.]+)H624" style="stroke:{PAPER.ink}"', svg)
+    highest = min(float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)" r="3"', svg))
+    assert 40 < float(height) < highest
+    assert PAPER.ink + '"/>' not in Lines("t", "x", "y", [below]).svg(PAPER)
+
+
+def test_what_is_drawn_as_dots_is_a_dot_in_the_legend() -> None:
+    for kind, marks in (("dots", 1), ("line", 0)):
+        svg = Lines("t", "x", "y", [Series("a", [1, 2], [1, 2], kind=kind)]).svg(PAPER)  # type: ignore[arg-type]
+        assert len(re.findall(r'r="3.5"', svg)) == marks
+
+
 def test_shares_fill_the_row() -> None:
     found = re.findall(r'width="([\d.]+)" height="20"', SHARES.svg(PAPER))
     left = float(re.findall(r'<rect x="([\d.]+)"', SHARES.svg(PAPER))[0])

@@ -40,6 +40,7 @@ PAGE = Palette("var(--ink)", "var(--faint)", "var(--grid)", "var(--card)", tuple
 WIDE, NARROW = 640, 350  # of a page, and of a phone
 _HEIGHT = 400
 _LEFT, _RIGHT, _BOTTOM = 56, 16, 46
+_INSET = 8  # between a frame's sides and the first and last marks
 _FONT = 'font-family="system-ui, sans-serif" font-size="12"'
 
 
@@ -65,19 +66,23 @@ class Lines:
     y_name: str
     series: Sequence[Series]
     log_x: bool = False
+    level: float | None = None
+    """A height that all are to be compared with."""
 
     def svg(self, palette: Palette, width: int = WIDE) -> str:
         shown = [series for series in self.series if len(series.x)]
         legend = _Legend(list({series.name: series for series in shown}.items()), palette, width - _LEFT - _RIGHT)
         xs = [x for series in shown for x in series.x]
-        ys = [y for series in shown for y in series.y]
+        ys = [y for series in shown for y in series.y] + ([] if self.level is None else [self.level])
         top = 40 + legend.height
         frame = _Frame(
-            _Axis(min(xs), max(xs), _LEFT, width - _RIGHT, log=self.log_x),
+            _Axis(min(xs), max(xs), _LEFT + _INSET, width - _RIGHT - _INSET, log=self.log_x),
             _Axis(*_with_room(min(ys), max(ys)), _HEIGHT - _BOTTOM, top),
             palette,
         )
         parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
+        if self.level is not None:
+            parts.append(frame.across_at(self.level))
         parts += [part for series in shown for part in _line(series, frame, palette)]
         return _document(self.title, parts, palette, width)
 
@@ -221,7 +226,7 @@ class _Axis:
             ratio = self._high / self._low
             steps = (1, 2, 5) if ratio > 6 else (1, 1.5, 2, 3, 4, 5, 6, 8)
             return [step * 10.0**power for power in powers for step in steps]
-        rough = (self._high - self._low) / 5
+        rough = (self._high - self._low) / 7
         unit = 10.0 ** math.floor(math.log10(rough))
         step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
         first = math.ceil(self._low / step - 1e-9)
@@ -235,7 +240,8 @@ class _Frame:
     palette: Palette
 
     def draw(self, x_name: str, y_name: str) -> Iterator[str]:
-        bottom, top, left, right = self.up.start, self.up.end, self.across.start, self.across.end
+        bottom, top = self.up.start, self.up.end
+        left, right = self.across.start - _INSET, self.across.end + _INSET
         for tick in self.up.ticks:
             y = self.up.place(tick)
             yield f'<path d="M{left} {y:.1f}H{right}" style="stroke:{self.palette.grid}"/>'
@@ -249,6 +255,11 @@ class _Frame:
         middle = (bottom + top) / 2
         turned = f'transform="rotate(-90 14 {middle:.1f})"'
         yield _text(14, middle, y_name, self.palette.ink, "middle", turned)
+
+    def across_at(self, height: float) -> str:
+        """A line from side to side."""
+        y, left, right = self.up.place(height), self.across.start - _INSET, self.across.end + _INSET
+        return f'<path d="M{left} {y:.1f}H{right}" style="stroke:{self.palette.ink}"/>'
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         return self.across.place(x), self.up.place(y)
@@ -297,7 +308,10 @@ class _Legend:
             colour = self._palette.series[series.colour % len(self._palette.series)]
             y = top + row * self._row
             dashes = ";stroke-dasharray:4 3" if series.dashed else ""
-            yield f'<path d="M{left + x:.1f} {y - 4}h18" style="stroke:{colour};stroke-width:2.5{dashes}"/>'
+            if series.kind == "dots":
+                yield f'<circle cx="{left + x + 9:.1f}" cy="{y - 4}" r="3.5" style="fill:{colour}"/>'
+            else:
+                yield f'<path d="M{left + x:.1f} {y - 4}h18" style="stroke:{colour};stroke-width:2.5{dashes}"/>'
             yield _text(left + x + 23, y, name, self._palette.ink, "start")
 
 
