@@ -415,5 +415,5 @@ def test_a_prior_is_judged_against_equal_weights() -> None:
     better_at_first = measured("prior_20m", (11_000_000, 21_000_000), (0.6, 0.6))
     gains = figure.curves[0].places([equal, better_at_first])
     assert all(place.y > 0 for place in gains)
-    assert gains[0].y == pytest.approx(100 * 0.1 * (np.exp(-1) - np.exp(-2)))
+    assert gains[0].y == pytest.approx(100 * 0.1 * (1 - np.exp(-1))), "of budgets that bring an answer"
     assert figure.curves[0].places([equal]) == []
