@@ -180,7 +180,7 @@ def test_whoever_has_more_to_spend_has_the_last_place() -> None:
 
 def test_in_steps_the_newest_answer_stands() -> None:
     exits = Tradeoff([Place(10, 60), Place(20, 80)], full=20, steps=True)
-    assert [exits.at(millions) for millions in (10, 19, 20, 99)] == [60, 60, 80, 80]
+    assert [exits.at(millions) for millions in (9, 10, 19, 20, 99)] == [0, 60, 60, 80, 80]
 
 
 def test_nothing_to_compare_is_said_and_breaks_nothing() -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from msdnet.reproduce import Measurement, find_experiment
+from msdnet.reproduce import Measurement, find_experiment, judge
 from msdnet.reproduce.studies import FAMILIES, gain_over_even_weights, why_names
-from tests.unit.test_claims import all_of, found, network
+from tests.unit.test_claims import all_of, claim, found, network
 from tests.unit.test_reproduce import measured
 
 STAIRS = (40.0, 44.0, 60.0, 64.0, 75.2, 79.2)
@@ -139,6 +139,12 @@ def test_scales_matter_at_the_first_exit_and_not_at_the_last(scales: tuple[float
         f"exits without them: {scales[0] - 65:+.1f} {scales[1] - 70:+.1f} {scales[2] - 75:+.1f} points against MSDNet, "
         "at 50, 150, 300 million multiply-adds"
     )
+
+
+def test_what_msdnet_has_no_answer_for_is_not_judged() -> None:
+    networks = ablated()
+    networks["ablation_without_scales"] = network("ablation_without_scales", (30, 30), (40, 65))
+    assert judge(claim("only in the lower budget regions"), networks) is None
 
 
 def test_msdnet_is_not_credited_with_an_exit_that_costs_more() -> None:

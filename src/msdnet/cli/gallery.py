@@ -59,8 +59,8 @@ def show_gallery(
         made.save(file)
     claims = judged(GALLERY, {})
     if as_json:
-        told = {"gallery": asdict(made), "claims": claims_as_values(claims), "files": [str(path) for path in written]}
-        typer.echo(json.dumps(told))
+        files = [str(path) for path in written]
+        typer.echo(json.dumps({"gallery": asdict(made), "claims": claims_as_values(claims), "files": files}))
         return
     _show(made)
     show_claims(claims)

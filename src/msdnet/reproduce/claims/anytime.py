@@ -48,12 +48,9 @@ def _above_the_best_other(measured: Measured) -> tuple[list[float], str]:
     """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
     msdnet = in_steps(measured["cifar_anytime"])
     others = [in_steps(one) for one in measured.each((*ENSEMBLES, *WITH_CLASSIFIERS, FRACTALNET))]
-    starts = [other.places[0].x for other in others]
-    low = max(msdnet.places[0].x, min(starts))
-    above = []
-    for budget in np.geomspace(low, msdnet.full, _BUDGETS)[:-1]:  # without the last, which rounding may put beyond
-        rivals = [other.at(budget) for other, start in zip(others, starts, strict=True) if start <= budget]
-        above.append(msdnet.at(budget) - max(rivals, default=0.0))
+    low = max(msdnet.places[0].x, min(other.places[0].x for other in others))
+    budgets = [low, *np.geomspace(low, msdnet.full, _BUDGETS)[1:-1], msdnet.full]  # its ends are rounded
+    above = [msdnet.at(budget) - max(other.at(budget) for other in others) for budget in budgets]
     return above, f"from {low:.0f} to {msdnet.full:.0f} million multiply-adds"
 
 

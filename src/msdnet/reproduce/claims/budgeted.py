@@ -131,7 +131,7 @@ def _ensembles_are_no_better(measured: Measured) -> Finding:
 def _one_network_over_a_wide_range(measured: Measured) -> Finding:
     """From what the cheapest other system costs to the first that is above the network.
 
-    It holds if that is five times as much; between the cheapest other system and the dearest MSDNet it is ten times.
+    It holds if that is five times as much; from the cheapest other system to the dearest MSDNet it would be about ten.
     """
     others = [place for places in _all_on_cifar100(measured).values() for place in places]
     ranges = []

@@ -30,10 +30,7 @@ def _above_ensembles(measured: Measured) -> Finding:
 def _four_to_eight_points(measured: Measured) -> Finding:
     """At budgets of 1 to 3 billion, against the better of the two ensembles."""
     ours, *others = (in_steps(measured[name]) for name in (MSDNETS[-1], *_ENSEMBLES))
-    above = []
-    for budget in np.linspace(1000, 3000, 21):
-        rivals = [other.at(budget) for other in others if other.places[0].x <= budget]
-        above.append(ours.at(budget) - max(rivals, default=0.0))
+    above = [ours.at(budget) - max(other.at(budget) for other in others) for budget in np.linspace(1000, 3000, 21)]
     return Finding(f"{span(above)} points against the better ensemble", min(above) > 4 - ON_PAR)
 
 

@@ -44,11 +44,12 @@ class Tradeoff:
     """Whether the newest answer stands until the next comes; else places are joined, by the logarithm of the cost."""
 
     def at(self, millions: float) -> float:
+        """In per cent; in steps, nothing before the first answer."""
         ordered = sorted(self.places)
         if millions >= ordered[-1].x:
             return self.places[-1].y
         if self.steps:
-            return max(place for place in ordered if place.x <= millions).y
+            return max((place for place in ordered if place.x <= millions), default=Place(0, 0)).y
         return float(
             np.interp(np.log(millions), [np.log(place.x) for place in ordered], [place.y for place in ordered])
         )

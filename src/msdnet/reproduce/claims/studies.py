@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_RELATIVE, Claim, Finding, Measured
+from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_RELATIVE, Claim, Finding, Measured, NotMeasured
 from msdnet.reproduce.claims.readings import Tradeoff, listed, span
 from msdnet.reproduce.figure import Place, anytime
 from msdnet.reproduce.studies import FAMILIES, MEANS, gain_over_even_weights, relative_accuracy, why_names
@@ -95,7 +95,10 @@ def _lost(measured: Measured, name: str) -> list[Place]:
     """Points below MSDNet of each exit of what lacks a part, by its cost, from MSDNet's first answer on."""
     full = anytime([measured["ablation_msdnet"]])
     msdnet, exits = Tradeoff(full, full[-1].x), anytime([measured[f"ablation_{name}"]])
-    return [Place(exit.x, msdnet.at(exit.x) - exit.y) for exit in exits if exit.x >= full[0].x]
+    lost = [Place(exit.x, msdnet.at(exit.x) - exit.y) for exit in exits if exit.x >= full[0].x]
+    if not lost:
+        raise NotMeasured(f"ablation_{name} at a cost for which MSDNet has an answer")
+    return lost
 
 
 def _at_costs(lost: list[Place]) -> str:

@@ -24,7 +24,7 @@ CLAIMS = (
         "early classifiers recognise prototypical images of a class, the last one non-typical images",
         "5.2",
         experiment="gallery",
-        otherwise="for the eye: `msdnet reproduce gallery` shows them",
+        otherwise="for the eye: `msdnet reproduce gallery` shows those of a model",
     ),
     Claim(
         "MSDNets with the same growth at all scales have a worse trade-off of accuracy and cost",
