@@ -94,7 +94,7 @@ def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
     assert measured["pair"].seeds == (0, 1)
     assert measured["resnet"].training is not None
     assert measured["resnet"].training["seconds"] > 0
-    assert measured["resnet"].training["machine_seconds"] >= measured["resnet"].training["seconds"], "alone"
+    assert measured["resnet"].training["machine_seconds"] > measured["resnet"].training["seconds"], "noted"
     assert [made["msdnet"] for made in measured["pair"].trained_by] == [VERSION, VERSION]
     assert measured["pair"].training is None
     assert measured["resnet"].points == (), "with one exit there is nothing to choose"
