@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,7 @@ from PIL import Image
 from torch.nn import functional
 
 import msdnet
-from msdnet.bundle import Bundle, ImageSpec
+from msdnet.bundle import MANIFEST, Bundle, ImageSpec
 from msdnet.data.base import Batch
 from msdnet.evaluation import evaluate
 from msdnet.export import export_network
@@ -73,15 +74,20 @@ def test_it_shows_who_left_rightly_at_the_first_exit_and_who_needed_the_last(bun
     rightly = found.correct[np.arange(1000), exits]
     assert made.right == tuple((rightly & (exits == exit)).sum() for exit in range(3))
     assert sum(made.left) == made.images == 1000
+    assert made.budget == np.mean(model.costs)
+    assert min(made.left) > 200, "about as many leave at each exit"
     assert len(made.classes) == 6
     for one in made.classes:
         mine = images.labels == images.classes.index(one.name)
-        easy, hard = mine & (exits == 0) & found.correct[:, 0], mine & ~found.correct[:, 0] & found.correct[:, -1]
+        easy = mine & (exits == 0) & found.correct[:, 0]
+        hard = mine & ~found.correct[:, 0] & (exits == 2) & found.correct[:, 2]
         assert (one.images, one.left_rightly, one.needed_the_last) == (mine.sum(), easy.sum(), hard.sum())
         assert len(one.easy) == min(7, easy.sum())
         assert len(one.hard) == min(7, hard.sum())
         assert easy[list(one.easy)].all()
         assert hard[list(one.hard)].all()
+        for shown, among in ((one.easy, easy), (one.hard, hard)):
+            assert len(shown) == among.sum() or list(shown) != sorted(shown), "drawn at random"
     assert any(one.easy for one in made.classes)
     assert any(one.hard for one in made.classes)
 
@@ -127,9 +133,23 @@ def test_the_command_makes_it_and_draws_it_again(bundle: Bundle, tmp_path: Path)
     assert str(figure) in told["files"]
     assert figure.read_text() == drawn
     assert told["gallery"]["left"] == list(record.left)
+    assert [(one["section"], one["finding"]) for one in told["claims"]] == [("5.2", None)]
+    assert told["claims"][0]["reason"].startswith("for the eye")
     refused = run(*options, "--class", "cut")
     assert refused.returncode == 1
     assert "no class is called 'cut'; did you mean 'cat'" in refused.stderr
+
+
+def test_it_is_drawn_for_the_model_that_made_it_only(bundle: Bundle, made: Gallery, tmp_path: Path) -> None:
+    other = shutil.copytree(bundle.folder, tmp_path / "other")
+    manifest = json.loads((other / MANIFEST).read_text())
+    temperatures = [2 * value for value in manifest["temperatures"]]
+    (other / MANIFEST).write_text(json.dumps(manifest | {"name": "other", "temperatures": temperatures}))
+    made.save(tmp_path / "gallery.json")
+    refused = run("--model", str(other), "--results", str(tmp_path), "--draw")
+    assert refused.returncode == 1
+    assert "made by quick, which is another model than other" in refused.stderr
+    assert not (tmp_path / "figures").exists()
 
 
 def test_other_images_can_be_given(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from msdnet.files import Labelled
 from msdnet.networks import create_network
 from msdnet.report import write_report
 from msdnet.report.charts import NARROW, WIDE
-from msdnet.report.gallery import choose, gallery
+from msdnet.report.gallery import EasyAndHard, choose, easy_and_hard, even_budget, gallery
 from msdnet.samples import cifar10
 from msdnet.training import train
 from msdnet.training.display import Display
@@ -93,31 +93,42 @@ def test_without_images_the_held_out_ones_speak(tiny: Bundle, tmp_path: Path) ->
     assert not (tmp_path / "other.html").exists()
 
 
-def test_the_gallery_shows_easy_and_hard_images(tiny: Bundle, squares: Labelled) -> None:
+def test_easy_images_leave_first_and_hard_ones_last(tiny: Bundle) -> None:
     random = np.random.default_rng(0)
     right, sure = random.random((120, 3)) < (0.5, 0.6, 0.7), random.random((120, 3))
     found = Evaluation(msdnet.load(tiny.folder), "squares", sure, right, "largest", 1.0)
+    budget = even_budget(found.model.costs)
+    easy, hard = easy_and_hard(found, budget)
+    exits = found.exits(budget, method="paper")
+    assert easy.tolist() == [exit == 0 and image[0] for exit, image in zip(exits, right, strict=True)]
+    assert hard.tolist() == [exit == 2 and not image[0] and image[2] for exit, image in zip(exits, right, strict=True)]
+    assert 0 < hard.sum() < (~right[:, 0] & right[:, 2]).sum(), "not those that left on the way"
+
+
+def test_the_gallery_draws_some_of_each_class_at_random(squares: Labelled) -> None:
+    easy = np.arange(120) % 2 == 0
+    found = EasyAndHard(easy, ~easy)
     chosen = list(choose(found, squares.labels))
     assert len(chosen) == 3
-    for label, easy, hard in chosen:
-        assert (squares.labels[[*easy, *hard]] == label).all()
-        assert found.correct[easy, 0].all()
-        assert not found.correct[hard, 0].any()
-        assert found.correct[hard, -1].all()
-        assert list(found.confidence[easy, 0]) == sorted(found.confidence[easy, 0], reverse=True)
+    for label, some_easy, some_hard in chosen:
+        for some, among in ((some_easy, easy), (some_hard, ~easy)):
+            all_of_them = np.flatnonzero((squares.labels == label) & among).tolist()
+            assert len(set(some)) == 7 < len(all_of_them)
+            assert set(some) <= set(all_of_them)
+            assert sorted(some) != all_of_them[:7], "not the first"
+    assert list(choose(found, squares.labels)) == chosen, "the same every time"
+    assert list(choose(found, squares.labels, [chosen[1].label])) == [chosen[1]], "whichever others are shown"
 
 
-def test_classes_without_hard_images_are_shown_too(tiny: Bundle, squares: Labelled) -> None:
-    right = np.zeros((120, 3), bool)
-    right[squares.labels == 0, :] = True  # all of red is easy
-    right[squares.labels == 1, 2] = True  # all of green is hard, and of blue all is wrong
-    found = Evaluation(msdnet.load(tiny.folder), "squares", np.ones((120, 3)), right, "largest", 1.0)
+def test_classes_without_hard_images_are_shown_too(squares: Labelled) -> None:
+    red, green = (squares.labels == label for label in (0, 1))
+    found = EasyAndHard(red, green)  # and nothing of blue
     shown = gallery(found, squares)
     assert next(choose(found, squares.labels))[0] == 1, "most hard images first"
     assert re.findall("<th>(red|green|blue)</th>", gallery(found, squares, [2, 0])) == ["blue", "red"]
     assert set(re.findall("<th>(red|green|blue)</th>", shown)) == {"red", "green", "blue"}
     assert shown.count(">none<") == 4
-    nothing = "No image of these classes was wrong at the first exit and right at the last."
+    nothing = "No image of these classes was wrong at the first exit and left rightly at the last."
     assert nothing not in shown
     assert nothing in gallery(found, squares, [0])
 

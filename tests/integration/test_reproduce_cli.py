@@ -60,7 +60,7 @@ def make_up_results(folder: Path, name: str) -> None:
             network=subject.network.to_dict(),
             recipe=asdict(subject.recipe),
             seeds=tuple(one.seed for one in trained_for(subject)),
-            training=None if isinstance(subject, Ensemble) else {"seconds": 7200.0, "at_once": 4},
+            training=None if isinstance(subject, Ensemble) else {"seconds": 7200.0, "machine_seconds": 1800.0},
             made_by={"msdnet": "1.0", "hardware": "a GPU"},
         )
         made.save(folder / experiment.dataset / f"{subject.name}.json")

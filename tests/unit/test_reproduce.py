@@ -94,7 +94,7 @@ def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
     assert measured["pair"].seeds == (0, 1)
     assert measured["resnet"].training is not None
     assert measured["resnet"].training["seconds"] > 0
-    assert measured["resnet"].training["at_once"] == 1
+    assert measured["resnet"].training["machine_seconds"] > measured["resnet"].training["seconds"], "noted"
     assert [made["msdnet"] for made in measured["pair"].trained_by] == [VERSION, VERSION]
     assert measured["pair"].training is None
     assert measured["resnet"].points == (), "with one exit there is nothing to choose"
@@ -415,5 +415,5 @@ def test_a_prior_is_judged_against_equal_weights() -> None:
     better_at_first = measured("prior_20m", (11_000_000, 21_000_000), (0.6, 0.6))
     gains = figure.curves[0].places([equal, better_at_first])
     assert all(place.y > 0 for place in gains)
-    assert gains[0].y == pytest.approx(100 * 0.1 * (np.exp(-1) - np.exp(-2)))
+    assert gains[0].y == pytest.approx(100 * 0.1 * (1 - np.exp(-1))), "of budgets that bring an answer"
     assert figure.curves[0].places([equal]) == []

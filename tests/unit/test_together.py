@@ -13,6 +13,7 @@ from msdnet.training import DivergenceError, Interrupted, Recipe, StopSignal, Su
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Augmentation, Optimiser
+from msdnet.training.together import SharedTime
 from tests.helpers import SMALL_SYSTEMS, TINY, ColouredSquares
 from tests.unit.test_training import StopAt
 
@@ -129,3 +130,20 @@ def test_networks_of_different_kinds_train_side_by_side(tmp_path: Path) -> None:
 
     done = list(together([lambda stop, p=p: work(p, stop) for p in range(2)], at_once=2, device=CPU))  # type: ignore[misc]
     assert all(one.error is None for one in done)
+
+
+def test_those_that_run_side_by_side_share_the_time() -> None:
+    now = [100.0]
+    shared = SharedTime(clock=lambda: now[0])
+    now[0] += 50  # in which nobody runs
+    with shared.running() as first:
+        now[0] += 6  # alone
+        with shared.running() as second:
+            now[0] += 8  # half of it each
+            assert (first(), second()) == (10, 4)
+        now[0] += 1
+        assert first() == 11
+    now[0] += 50
+    with shared.running() as third:
+        now[0] += 3
+        assert third() == 3

@@ -1,18 +1,17 @@
 """What an experiment says of the paper's claims, for people and for machines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from msdnet.reproduce import Claim, Finding
-    from msdnet.reproduce.claims.claim import Measured
+    from msdnet.reproduce import Claim, Finding, Measurement
 
 __all__ = ["claims_as_values", "judged", "show_claims"]
 
 
-def judged(experiment: str, measured: "Measured") -> "list[tuple[Claim, Finding | None]]":
+def judged(experiment: str, measured: "Mapping[str, Measurement]") -> "list[tuple[Claim, Finding | None]]":
     from msdnet.reproduce import CLAIMS, judge
 
     return [(claim, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment]
@@ -25,4 +24,13 @@ def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]") -> None:
 
 
 def claims_as_values(claims: "Sequence[tuple[Claim, Finding | None]]") -> list[dict[str, Any]]:
-    return [{"says": claim.says, "finding": found and found._asdict()} for claim, found in claims]
+    """What could not be judged has a reason instead of a finding."""
+    return [
+        {
+            "section": claim.section,
+            "says": claim.says,
+            "finding": found and found._asdict(),
+            "reason": None if found else claim.otherwise,
+        }
+        for claim, found in claims
+    ]

@@ -49,13 +49,18 @@ def show_gallery(
     loaded = msdnet.load(model or GALLERY_MODEL)
     images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
     made = read_gallery(file) if draw else make_gallery(loaded, images, classes)
+    if made.fingerprint != loaded.bundle.fingerprint:
+        raise ValueError(
+            f"{file}: made by {made.model}, which is another model than {loaded.manifest.name}; --model names the one "
+            "that made it, and without --draw it is made anew"
+        )
     written = write_chart(made.chart(images), figures / f"{GALLERY}.svg")
     if not draw:
         made.save(file)
     claims = judged(GALLERY, {})
     if as_json:
-        told = {"gallery": asdict(made), "claims": claims_as_values(claims), "files": [str(path) for path in written]}
-        typer.echo(json.dumps(told))
+        files = [str(path) for path in written]
+        typer.echo(json.dumps({"gallery": asdict(made), "claims": claims_as_values(claims), "files": files}))
         return
     _show(made)
     show_claims(claims)
@@ -71,5 +76,5 @@ def _show(made: "Gallery") -> None:
     for one in made.classes:
         typer.echo(
             f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left rightly at the first exit, "
-            f"{one.needed_the_last:,} needed the last"
+            f"{one.needed_the_last:,} that it got wrong left rightly at the last"
         )

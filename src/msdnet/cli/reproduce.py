@@ -223,14 +223,14 @@ def _draw(
             figure.name: [{"curve": curve.name, "points": places} for curve, places in figure.places(measured)]
             for figure in experiment.figures
         }
-        told = {
+        values = {
             "figures": curves,
             "claims": claims_as_values(claims),
             "files": [str(path) for path in written],
             "missing": missing,
             "failures": [asdict(failure) for failure in failures],
         }
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(values))
         return written
     for figure in experiment.figures:
         typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")

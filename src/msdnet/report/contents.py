@@ -15,7 +15,7 @@ from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, PolicyFamily, halfway_budget, usual_budgets
 from msdnet.published import Setting, published_for
 from msdnet.report.charts import Lines, Panel, Panels, Pictures, Series, Shares
-from msdnet.report.gallery import gallery
+from msdnet.report.gallery import easy_and_hard, even_budget, gallery
 from msdnet.runtime import Model
 
 __all__ = ["COMPUTED", "WHOLE_LAYERS", "Chart", "Section", "Subject", "sections"]
@@ -234,12 +234,13 @@ def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Sectio
 
 
 def _gallery(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
-    budget = halfway_budget(subject.model.costs)
+    budget = even_budget(subject.model.costs)
     text = (
-        f"Images that left rightly at the first exit, at a budget of {budget / 1e6:,.4g} million multiply-adds by the "
-        "paper's thresholds; and images that it got wrong and the last exit right."
+        "Images that left rightly at the first exit; and images that it got wrong but was not sure of, and that left "
+        f"rightly at the last. At {budget / 1e6:,.4g} million multiply-adds an image on average the paper's thresholds "
+        "let about as many images leave at each exit. Which images are shown was drawn at random."
     )
-    return Section("Easy and hard images", text, html=gallery(evaluation, data, subject.wanted))
+    return Section("Easy and hard images", text, html=gallery(easy_and_hard(evaluation, budget), data, subject.wanted))
 
 
 def _training(run: Path) -> Section:

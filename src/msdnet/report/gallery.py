@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -14,13 +14,22 @@ from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
 from msdnet.naming import did_you_mean
 from msdnet.pixels import opened
-from msdnet.policy import halfway_budget
 from msdnet.report.charts import Pictures
 
-__all__ = ["Chosen", "choose", "easy_and_hard", "find_labels", "gallery", "gallery_chart"]
+__all__ = ["Chosen", "EasyAndHard", "choose", "easy_and_hard", "even_budget", "find_labels", "gallery", "gallery_chart"]
 
 _CLASSES, _EACH, _SIDE = 6, 7, 96
-_COLUMNS = ("left rightly at the first exit", "the first exit was wrong, the last right")
+_COLUMNS = ("left rightly at the first exit", "wrong at the first exit, left rightly at the last")
+_SEED = 0
+
+
+class EasyAndHard(NamedTuple):
+    """Of every image, whether it was the one or the other."""
+
+    easy: NDArray[np.bool_]
+    """It left at the first exit, which was right."""
+    hard: NDArray[np.bool_]
+    """The first exit was wrong and not sure enough to let it go; it left at the last, which was right."""
 
 
 class Chosen(NamedTuple):
@@ -31,9 +40,17 @@ class Chosen(NamedTuple):
     hard: Sequence[int]
 
 
-def gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int] = ()) -> str:
+def even_budget(costs: Sequence[int]) -> float:
+    """The mean cost of an exit: with it, by the paper's policy, about as many images leave at each exit.
+
+    Half-way on a logarithmic scale, hardly any would reach the last.
+    """
+    return float(np.mean(costs))
+
+
+def gallery(found: EasyAndHard, data: Labelled, wanted: Sequence[int] = ()) -> str:
     """A row for each of the wanted classes, or of some: easy images at the left, hard ones at the right."""
-    chosen = list(choose(evaluation, data.labels, wanted))
+    chosen = list(choose(found, data.labels, wanted))
     rows = [
         f"<tr><th>{escape(_name(data, one.label))}</th>"
         + "".join(
@@ -71,43 +88,38 @@ def _name(data: Labelled, label: int) -> str:
 
 def _missing(chosen: Sequence[Chosen]) -> str:
     """What there is nothing of to show."""
-    sentences: Mapping[str, list[Sequence[int]]] = {
+    sentences = {
         "No image of these classes left rightly at the first exit.": [one.easy for one in chosen],
-        "No image of these classes was wrong at the first exit and right at the last.": [one.hard for one in chosen],
+        "No image of these classes was wrong at the first exit and left rightly at the last.": [
+            one.hard for one in chosen
+        ],
     }
     return "".join(f"<p>{sentence}</p>" for sentence, images in sentences.items() if not any(map(len, images)))
 
 
-def choose(evaluation: Evaluation, labels: NDArray[np.int64], wanted: Sequence[int] = ()) -> Iterator[Chosen]:
-    """Some classes, and for each the images that leave rightly at the first exit, at a budget half-way between the
-    first exit's cost and the last's, by the paper's policy; and those that needed the last. The surest come first.
+def choose(found: EasyAndHard, labels: NDArray[np.int64], wanted: Sequence[int] = ()) -> Iterator[Chosen]:
+    """Some classes, and for each some of its easy and of its hard images, drawn at random as in the paper.
 
     Where none are wanted, they are those with most hard images, of which there are few; then those with most images.
     """
-    easy, hard = easy_and_hard(evaluation)
     count = int(labels.max()) + 1
-    needing, all_images = np.bincount(labels[hard], minlength=count), np.bincount(labels, minlength=count)
-    ranked = [int(label) for label in np.lexsort((-all_images, -needing)) if all_images[label]]
+    hard_ones, all_images = np.bincount(labels[found.hard], minlength=count), np.bincount(labels, minlength=count)
+    ranked = [int(label) for label in np.lexsort((-all_images, -hard_ones)) if all_images[label]]
     for label in wanted or ranked[:_CLASSES]:
-        mine = labels == label
-        yield Chosen(
-            label,
-            _surest(evaluation.confidence[:, 0], mine & easy),
-            _surest(evaluation.confidence[:, -1], mine & hard),
-        )
+        chance = np.random.default_rng((_SEED, label))  # the same images, whichever other classes are shown
+        yield Chosen(label, *(_drawn(chance, (labels == label) & images) for images in found))
 
 
-def easy_and_hard(evaluation: Evaluation) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which images leave rightly at the first exit, and of which it is wrong and the last exit right."""
+def easy_and_hard(evaluation: Evaluation, budget: float) -> EasyAndHard:
+    """Of the images that are let go within a budget by the paper's policy."""
+    exits = evaluation.exits(budget, method="paper")
     first, last = evaluation.correct[:, 0], evaluation.correct[:, -1]
-    exits = evaluation.exits(halfway_budget(evaluation.model.costs), method="paper")
-    return first & (exits == 0), ~first & last
+    return EasyAndHard(first & (exits == 0), ~first & (exits == evaluation.correct.shape[1] - 1) & last)
 
 
-def _surest(confidence: NDArray[np.floating], among: NDArray[np.bool_]) -> list[int]:
-    images = np.flatnonzero(among)
-    ordered: list[int] = images[np.argsort(-confidence[images], kind="stable")][:_EACH].tolist()
-    return ordered
+def _drawn(chance: np.random.Generator, among: NDArray[np.bool_]) -> list[int]:
+    images: list[int] = chance.permutation(np.flatnonzero(among))[:_EACH].tolist()
+    return images
 
 
 def _shown(data: Labelled, images: Sequence[int]) -> str:

@@ -6,7 +6,7 @@ nothing: it shows images that were easy or hard for a model that is there.
 """
 
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
-from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge
+from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all
 from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY, GALLERY_MODEL, GALLERY_TITLE, Gallery, make_gallery, read_gallery
@@ -34,6 +34,7 @@ __all__ = [
     "figure_table",
     "find_experiment",
     "judge",
+    "judge_all",
     "make_gallery",
     "make_plan",
     "measured_of",

@@ -11,9 +11,8 @@ from msdnet.checks import from_mapping, table_from_json
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
 from msdnet.machine import describe_machine
-from msdnet.policy import halfway_budget
 from msdnet.report.charts import Pictures
-from msdnet.report.gallery import Chosen, choose, easy_and_hard, find_labels, gallery_chart
+from msdnet.report.gallery import Chosen, choose, easy_and_hard, even_budget, find_labels, gallery_chart
 from msdnet.reproduce.measurement import save_result
 from msdnet.runtime import Model
 
@@ -34,7 +33,7 @@ class ShownClass:
     left_rightly: int
     """At the first exit; some of them are `easy`."""
     needed_the_last: int
-    """The first exit was wrong and the last right; some of them are `hard`."""
+    """The first exit was wrong, and they left rightly at the last; some of them are `hard`."""
     easy: tuple[int, ...]
     hard: tuple[int, ...]
 
@@ -45,7 +44,7 @@ class ShownClass:
 
 @dataclass(frozen=True, kw_only=True)
 class Gallery:
-    """Which images a model let go at its first exit, and which needed its last."""
+    """Which images a model let go rightly at its first exit, and which it got wrong there and let go at its last."""
 
     format: int = FORMAT
     model: str
@@ -89,11 +88,10 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
     manifest, wanted = model.manifest, find_labels(classes, data)
     if manifest.held_out is None:
         raise ValueError(f"{manifest.name} has no held-out confidences, so no image can leave early; export it anew")
-    found = evaluate(model, data)
-    budget = halfway_budget(model.costs)
-    exits = found.exits(budget, method="paper")
-    rightly = found.correct[np.arange(len(exits)), exits]
-    easy, hard = easy_and_hard(found)
+    evaluation, budget = evaluate(model, data), even_budget(model.costs)
+    exits = evaluation.exits(budget, method="paper")
+    rightly = evaluation.correct[np.arange(len(exits)), exits]
+    found = easy_and_hard(evaluation, budget)
     return Gallery(
         model=manifest.name,
         fingerprint=model.bundle.fingerprint,
@@ -106,8 +104,8 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
             ShownClass(
                 name=data.classes[one.label],
                 images=int((data.labels == one.label).sum()),
-                left_rightly=int(easy[data.labels == one.label].sum()),
-                needed_the_last=int(hard[data.labels == one.label].sum()),
+                left_rightly=int(found.easy[data.labels == one.label].sum()),
+                needed_the_last=int(found.hard[data.labels == one.label].sum()),
                 easy=tuple(one.easy),
                 hard=tuple(one.hard),
             )

@@ -45,7 +45,7 @@ class Measurement:
     points: tuple[BudgetPoint, ...]
     """What budgets bring, by both kinds of policy; none where there is one exit only."""
     training: Mapping[str, Any] | None
-    """Seconds, and how many networks shared the machine in them; nothing for an ensemble."""
+    """Seconds, and its share of them where networks were trained side by side; nothing for an ensemble."""
     trained_by: tuple[Mapping[str, Any], ...]
     """Versions that trained it, or each member; commits may differ between results, versions of msdnet may not."""
     made_by: Mapping[str, Any]

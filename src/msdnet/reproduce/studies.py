@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msdnet.anytime import AnytimeCurve, Exponential
+from msdnet.anytime import AnytimeCurve, Exponential, answer_probabilities
 from msdnet.config import MSDNetConfig, NetworkConfig, even
 from msdnet.presets import network_config
 from msdnet.reproduce.experiment import Experiment
@@ -149,15 +149,23 @@ def prior_experiment(recipe: Recipe) -> Experiment:
         f"{title}: expected accuracy, against equal weights",
         tuple(curves),
         "mean of the budgets it is judged by, million multiply-adds",
-        "gain in expected accuracy, points",
+        "gain in expected accuracy of an answer, points",
     )
     return Experiment("prior", f"{title}: does it help where it should?", "cifar100", (figure,))
 
 
 def gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
-    """Points of expected accuracy, by the mean of the budgets in millions; the network of equal weights comes first."""
+    """Points of expected accuracy, by the mean of the budgets in millions; the network of equal weights comes first.
+
+    Of budgets that bring an answer at all: many small ones end before the first exit, whatever the weights.
+    """
     if len(measured) != 2:
         return []
     even_weights, weighted = (AnytimeCurve(one.costs, one.test_accuracy) for one in measured)
-    gains = [weighted.expected(Exponential(mean)) - even_weights.expected(Exponential(mean)) for mean in _JUDGED_AT]
-    return [Place(mean / 1e6, 100 * gain) for mean, gain in zip(_JUDGED_AT, gains, strict=True)]
+    places = []
+    for mean in _JUDGED_AT:
+        budgets = Exponential(mean)
+        answered = sum(answer_probabilities(even_weights.costs, budgets))
+        gain = (weighted.expected(budgets) - even_weights.expected(budgets)) / answered
+        places.append(Place(mean / 1e6, 100 * gain))
+    return places

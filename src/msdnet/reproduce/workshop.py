@@ -17,7 +17,8 @@ from msdnet.networks import StagedNetwork, create_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
-from msdnet.training import Recipe, StopSignal, is_finished, load_run, resume, together, train
+from msdnet.reproduce.timekeeping import machine_seconds, noting_time
+from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures
 from msdnet.training.distributed import (
@@ -28,7 +29,7 @@ from msdnet.training.distributed import (
     several_processes,
 )
 from msdnet.training.run import RUN, describe_data, read_run, read_summary
-from msdnet.training.together import ALONE
+from msdnet.training.together import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT, check_same
 
 __all__ = ["Failure", "Standing", "Workshop"]
@@ -57,6 +58,8 @@ class Workshop:
     say: Callable[[str], None] = field(default=print)
     name: str | None = None
     """Of the data, where it is not that of the data set."""
+    time: SharedTime = field(default_factory=SharedTime, repr=False, compare=False)
+    """Of the machine, for those that are trained side by side."""
 
     def file_of(self, subject: Subject) -> Path:
         return self.results / (self.name or self.data.dataset) / f"{subject.name}.json"
@@ -136,27 +139,30 @@ class Workshop:
         return failures
 
     def _train(self, data: ImageData, trained: Trained, stop: StopSignal) -> None:
-        folder, options = self.run_of(trained), {"device": self.device, "stop": stop}
-        display = _Lines(trained.name, self.say)
-        if (folder / RUN).exists():
-            self._check_run(trained, data)
-            summary = resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
-        else:
-            summary = train(
-                trained.recipe,
-                data=self.data,
-                network=trained.network,
-                out=folder,
-                seed=trained.seed,
-                display=display,
-                **options,  # type: ignore[arg-type]
-            )
+        with noting_time(self.run_of(trained), self.time):
+            summary = self._trained(data, trained, stop)
         if is_first():  # of several processes under torchrun, which only train together
             self.say(
                 f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {_percent(summary.held_out_accuracy)}"
             )
             with ALONE:
                 self._measure(data, trained, stop)
+
+    def _trained(self, data: ImageData, trained: Trained, stop: StopSignal) -> Summary:
+        folder, options = self.run_of(trained), {"device": self.device, "stop": stop}
+        display = _Lines(trained.name, self.say)
+        if (folder / RUN).exists():
+            self._check_run(trained, data)
+            return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
+        return train(
+            trained.recipe,
+            data=self.data,
+            network=trained.network,
+            out=folder,
+            seed=trained.seed,
+            display=display,
+            **options,  # type: ignore[arg-type]
+        )
 
     def _measure(self, data: ImageData, subject: Subject, _stop: StopSignal) -> None:
         if self.file_of(subject).exists() or not is_first():
@@ -197,8 +203,8 @@ class Workshop:
         summary = read_summary(self.run_of(trained))
         return {
             "seconds": summary.seconds,
+            "machine_seconds": machine_seconds(self.run_of(trained), summary.seconds),
             "images_per_second": summary.images_per_second,
-            "at_once": self.at_once,
         }
 
 

@@ -6,6 +6,7 @@ allowed while another thread captures a graph: whatever may be new is therefore 
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -16,12 +17,42 @@ import torch
 
 from msdnet.training.distributed import several_processes
 
-__all__ = ["ALONE", "Done", "Interrupted", "Job", "StopSignal", "together"]
+__all__ = ["ALONE", "Done", "Interrupted", "Job", "SharedTime", "StopSignal", "together"]
 
 T = TypeVar("T")
 
 ALONE = threading.RLock()
 """Held by the thread that opens data, builds a network, begins an epoch (and captures a graph), evaluates or saves."""
+
+
+class SharedTime:
+    """Divides time among those that run side by side: while n do, each takes 1/n of it.
+
+    All shares add up to the time in which anyone ran.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._running, self._since = 0, clock()
+        self._share = 0.0  # of someone who has run from the start: the sum of dt / n
+
+    @contextmanager
+    def running(self) -> Iterator[Callable[[], float]]:
+        """Whoever is inside runs, and can ask for its share so far, in seconds."""
+        begun = self._share_now(joining=1)
+        try:
+            yield lambda: self._share_now() - begun
+        finally:
+            self._share_now(joining=-1)
+
+    def _share_now(self, joining: int = 0) -> float:
+        with self._lock:
+            now = self._clock()
+            if self._running:
+                self._share += (now - self._since) / self._running
+            self._since = now
+            self._running += joining
+            return self._share
 
 
 class Interrupted(Exception):  # noqa: N818  (not an error: the run was asked to stop, and was saved)

@@ -1,81 +1,101 @@
 """What claims read off measurements: points above others at their cost, costs of equal accuracy, and words for both."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from msdnet.anytime import AnytimeCurve
-from msdnet.reproduce.figure import Place
+from msdnet.reproduce.figure import Place, anytime
 from msdnet.reproduce.measurement import Measurement
 
-__all__ = ["Gains", "accuracy_at", "all_gains", "beyond", "gains", "listed", "ratio", "span", "times_cheaper"]
+__all__ = ["Gains", "Tradeoff", "cheaper", "in_steps", "listed", "span"]
 
 
 class Gains(NamedTuple):
-    """How many points something is above others, at the cost of each."""
+    """How many points a system is above others, at the cost of each."""
 
     within: list[float]
-    """Up to its full cost."""
+    """Up to the most that it can spend."""
     beyond: list[float]
-    """Where the others spend more than it can."""
+    """Where the others spend more, against its last answer."""
+
+    def outperforms(self, margin: float, on_par: float) -> bool:
+        """Above the others by more than a margin wherever it can spend as much, and on par where they spend more."""
+        return min(self.within, default=np.inf) > margin and min(self.beyond, default=np.inf) > -on_par
+
+    def against(self, others: str) -> str:
+        """In words."""
+        within = f"{span(self.within)} points against {others}" if self.within else f"none of {others} within its costs"
+        return within + (
+            f" ({span(self.beyond)} against those that cost more than it can spend)" if self.beyond else ""
+        )
 
 
-def gains(one: Measurement, other: Measurement, exits: range | None = None) -> Gains:
-    """What a network's newest answer is above each exit of another, from its own first exit on."""
-    curve, found = AnytimeCurve(one.whole_costs, one.test_accuracy), Gains([], [])
-    for exit in exits or range(len(other.costs)):
-        cost, accuracy = other.whole_costs[exit], other.test_accuracy[exit]
-        if cost >= one.whole_costs[0]:
-            side = found.within if cost <= one.whole_costs[-1] else found.beyond
-            side.append(100 * (float(curve.at(cost)) - accuracy))
-    return found
+@dataclass(frozen=True)
+class Tradeoff:
+    """The accuracy that a system has at every cost, from its cheapest answer on."""
+
+    places: Sequence[Place]
+    """In the order of budgets."""
+    full: float
+    """Millions of multiply-adds, the most that it can spend. Whoever has more to spend has the last place."""
+    steps: bool = False
+    """Whether the newest answer stands until the next comes; else places are joined, by the logarithm of the cost."""
+
+    def at(self, millions: float) -> float:
+        """In per cent; in steps, nothing before the first answer."""
+        ordered = sorted(self.places)
+        if millions >= ordered[-1].x:
+            return self.places[-1].y
+        if self.steps:
+            return max((place for place in ordered if place.x <= millions), default=Place(0, 0)).y
+        return float(
+            np.interp(np.log(millions), [np.log(place.x) for place in ordered], [place.y for place in ordered])
+        )
+
+    def gains(self, others: Iterable[Place]) -> Gains:
+        """Above each of the others, but for those that cost less than its cheapest answer."""
+        found = Gains([], [])
+        for other in others:
+            if other.x >= min(self.places).x:
+                side = found.within if other.x <= self.full else found.beyond
+                side.append(self.at(other.x) - other.y)
+        return found
+
+    def times_cheaper(self, other: Measurement) -> float | None:
+        """How many times cheaper it reaches a network's accuracy; nothing if it never does."""
+        goal, cost = 100 * other.test_accuracy[-1], other.cost_alone / 1e6
+        ordered = sorted(self.places)
+        for before, after in zip([ordered[0], *ordered], ordered, strict=False):
+            if after.y >= goal:
+                if before.y >= goal:
+                    return cost / before.x
+                way = (goal - before.y) / (after.y - before.y)
+                return cost / float(np.exp(np.log(before.x) + way * np.log(after.x / before.x)))
+        return None
 
 
-def all_gains(curve: Sequence[Place], others: Iterable[Place]) -> Gains:
-    """What a curve is above single points, from its first on."""
-    low, high, found = min(curve).x, max(curve).x, Gains([], [])
-    for other in others:
-        if other.x >= low:
-            side = found.within if other.x <= high else found.beyond
-            side.append(accuracy_at(curve, other.x) - other.y)
-    return found
+def in_steps(one: Measurement) -> Tradeoff:
+    """Of a network's exits, whose newest answer stands."""
+    return Tradeoff(anytime([one]), one.whole_costs[-1] / 1e6, steps=True)
 
 
-def accuracy_at(curve: Sequence[Place], millions: float) -> float:
-    """On straight lines between points, by the logarithm of the cost; the ends hold on beyond."""
-    ordered = sorted(curve)
-    return float(np.interp(np.log(millions), [np.log(place.x) for place in ordered], [place.y for place in ordered]))
-
-
-def ratio(curve: Sequence[Place], other: Measurement) -> float | None:
-    """How many times cheaper a curve reaches a network's accuracy; nothing if it never does."""
-    goal, cost = 100 * other.test_accuracy[-1], other.cost_alone / 1e6
-    ordered = sorted(curve)
-    for before, after in zip([ordered[0], *ordered], ordered, strict=False):
-        if after.y >= goal:
-            if before.y >= goal:
-                return cost / before.x
-            way = (goal - before.y) / (after.y - before.y)
-            return cost / float(np.exp(np.log(before.x) + way * np.log(after.x / before.x)))
-    return None
-
-
-def times_cheaper(curve: Sequence[Place], other: Measurement) -> str:
-    found = ratio(curve, other)
-    highest = max(place.y for place in curve)
-    if found is None:
+def cheaper(ours: Tradeoff, other: Measurement) -> str:
+    """How many times, in words."""
+    times = ours.times_cheaper(other)
+    if times is None:
+        highest = max(place.y for place in ours.places)
         return f"never as accurate ({highest:.1f} at most, against {100 * other.test_accuracy[-1]:.1f} %)"
-    return f"as accurate {found:.1f} times cheaper"
+    return f"as accurate {times:.1f} times cheaper"
 
 
 def span(values: Sequence[float]) -> str:
+    """From the least to the greatest."""
+    if not values:
+        return "none"
     return f"{min(values):+.1f} to {max(values):+.1f}" if len(values) > 1 else f"{values[0]:+.1f}"
 
 
 def listed(values: Iterable[float]) -> str:
     return " ".join(f"{value + 0.0:+.1f}" for value in values)  # never -0.0 for 0
-
-
-def beyond(found: Sequence[float], what: str = "exits") -> str:
-    return f" ({span(found)} against {what} beyond its full cost)" if found else ""

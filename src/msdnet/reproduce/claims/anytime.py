@@ -1,0 +1,160 @@
+"""Claims about anytime prediction on CIFAR-100 and CIFAR-10 (figures 5 and 11)."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
+from msdnet.reproduce.claims.readings import Gains, in_steps, listed
+from msdnet.reproduce.claims.systems import (
+    ENSEMBLES,
+    FRACTALNET,
+    IDENTICAL,
+    NAMES,
+    VARYING,
+    WITH_CLASSIFIERS,
+    published_fractalnet,
+)
+from msdnet.reproduce.figure import Place, anytime
+
+__all__ = ["ABOVE_CLASSIFIERS", "CIFAR10", "CLAIMS", "NEARLY_ALL_BUDGETS"]
+
+_BUDGETS = 101
+_NEARLY_ALL = 0.9
+
+
+def _above_exits_of(
+    measured: Measured, names: Sequence[str], published: Sequence[Place] = (), margin: float = ON_PAR
+) -> Finding:
+    """At the cost of each exit. Those that cost more than MSDNet can spend must still be on par with its last answer.
+
+    But not those of ensembles, which would go on to any cost: the paper's figures end about where MSDNet does.
+    """
+    msdnet, words, holds = in_steps(measured["cifar_anytime"]), [], True
+    for name in names:
+        found = msdnet.gains(anytime([measured[name]]))
+        words.append(found.against(f"the exits of {NAMES[name]}"))
+        decisive = found._replace(beyond=[]) if name in ENSEMBLES else found
+        holds &= bool(found.within) and decisive.outperforms(margin, on_par=margin)
+    if published:
+        found = msdnet.gains(published)
+        words.append(found.against("the published FractalNet-20"))
+        holds &= found.outperforms(margin, on_par=margin)
+    return Finding("; ".join(words), holds)
+
+
+def _above_the_best_other(measured: Measured) -> tuple[list[float], str]:
+    """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
+    msdnet = in_steps(measured["cifar_anytime"])
+    others = [in_steps(one) for one in measured.each((*ENSEMBLES, *WITH_CLASSIFIERS, FRACTALNET))]
+    low = max(msdnet.places[0].x, min(other.places[0].x for other in others))
+    budgets = [low, *np.geomspace(low, msdnet.full, _BUDGETS)[1:-1], msdnet.full]  # its ends are rounded
+    above = [msdnet.at(budget) - max(other.at(budget) for other in others) for budget in budgets]
+    return above, f"from {low:.0f} to {msdnet.full:.0f} million multiply-adds"
+
+
+def _for_nearly_all_budgets(measured: Measured) -> Finding:
+    """It holds if that is nine tenths of them, and if it is on par at the others."""
+    above, where = _above_the_best_other(measured)
+    share = float(np.mean([gain > 0 for gain in above]))
+    words = f"above all others at {share:.0%} of the budgets {where}, at worst {min(above):+.1f} points"
+    return Finding(words, share >= _NEARLY_ALL and min(above) > -ON_PAR)
+
+
+def _high_throughout(measured: Measured) -> Finding:
+    """It holds if no other system is better by more than the margin, whatever the budget."""
+    above, where = _above_the_best_other(measured)
+    return Finding(f"at worst {min(above):+.1f} points against the best other answer, {where}", min(above) > -ON_PAR)
+
+
+def _on_par_at_first(measured: Measured) -> Finding:
+    """Exits beyond MSDNet's full cost are told and do not count, as above."""
+    msdnet, first, later = in_steps(measured["cifar_anytime"]), Gains([], []), Gains([], [])
+    for name in ENSEMBLES:
+        exits = anytime([measured[name]])
+        for found, some in ((first, exits[:1]), (later, exits[1:])):
+            gains = msdnet.gains(some)
+            found.within.extend(gains.within)
+            found.beyond.extend(gains.beyond)
+    words = f"{first.against('their first network')}; {later.against('more of them')}"
+    met = bool(first.within and later.within)
+    return Finding(words, met and min(first.within) > -ON_PAR and min(later.within) > 0)
+
+
+def _ensembles_gain_less(measured: Measured) -> Finding:
+    """From the cost of an ensemble's first network to MSDNet's full cost; it holds if all are behind by a margin."""
+    msdnet, words, holds = in_steps(measured["cifar_anytime"]), [], True
+    for name in ENSEMBLES:
+        ensemble = in_steps(measured[name])
+        low = max(ensemble.places[0].x, msdnet.places[0].x)
+        theirs, ours = (one.at(msdnet.full) - one.at(low) for one in (ensemble, msdnet))
+        words.append(f"{NAMES[name]} {theirs:+.1f} points, MSDNet {ours:+.1f}")
+        holds &= ours - theirs > ON_PAR
+    return Finding(f"up to MSDNet's full cost: {'; '.join(words)}", holds)
+
+
+def _shallow_ones_level_off(measured: Measured) -> Finding:
+    words, holds = [], True
+    for name in IDENTICAL:
+        steps = 100 * np.diff(measured[name].test_accuracy)
+        words.append(f"{NAMES[name]}: {listed(steps)} points by each network more")
+        holds &= bool(steps[-2:].sum() < ON_PAR)  # two more networks bring next to nothing
+    return Finding("; ".join(words), holds)
+
+
+NEARLY_ALL_BUDGETS = Claim(
+    "anytime: MSDNet outperforms the other baselines for nearly all budgets",
+    "5.1",
+    _for_nearly_all_budgets,
+    "anytime-cifar100",
+)
+ABOVE_CLASSIFIERS = Claim(
+    "anytime: MSDNet is substantially above ResNet-MC and DenseNet-MC at any budget",
+    "5.1",
+    partial(_above_exits_of, names=WITH_CLASSIFIERS),
+    "anytime-cifar100",
+)
+CIFAR10 = Claim(
+    "CIFAR-10, anytime: MSDNet outperforms all baselines by a significant margin",
+    "B.2",
+    partial(
+        _above_exits_of,
+        names=(*VARYING, *WITH_CLASSIFIERS),
+        published=published_fractalnet("cifar10"),
+        margin=ON_PAR_CIFAR10,
+    ),
+    "anytime-cifar10",
+)
+CLAIMS = (
+    Claim(
+        "anytime: it can answer at any time and maintain high accuracies throughout",
+        "1",
+        _high_throughout,
+        "anytime-cifar100",
+    ),
+    Claim(
+        "MSDNets substantially outperform FractalNets",
+        "2",
+        partial(_above_exits_of, names=(FRACTALNET,), published=published_fractalnet("cifar100")),
+        "anytime-cifar100",
+    ),
+    ABOVE_CLASSIFIERS,
+    NEARLY_ALL_BUDGETS,
+    Claim(
+        "anytime: on par with ensembles when the budget is very small, above them as soon as they need a second one",
+        "5.1",
+        _on_par_at_first,
+        "anytime-cifar100",
+    ),
+    Claim(
+        "anytime: the accuracy of ensembles does not increase nearly as fast with the budget",
+        "5.1",
+        _ensembles_gain_less,
+        "anytime-cifar100",
+    ),
+    Claim(
+        "anytime: ensembles of shallow networks level off rapidly", "5.1", _shallow_ones_level_off, "anytime-cifar100"
+    ),
+    CIFAR10,
+)

@@ -1,0 +1,211 @@
+"""Claims about budgeted batch classification on CIFAR-100 and CIFAR-10 (figures 7 and 11)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import numpy as np
+
+from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
+from msdnet.reproduce.claims.readings import Tradeoff, cheaper, span
+from msdnet.reproduce.claims.systems import (
+    DENSENETS,
+    FRACTALNET,
+    IDENTICAL,
+    MSDNETS,
+    NAMES,
+    RESNETS,
+    STOCHASTIC,
+    VARYING,
+    WIDE_RESNETS,
+    WITH_CLASSIFIERS,
+    best_of_msdnets,
+    ensembles_are_no_better,
+    published_fractalnet,
+    within_budgets,
+)
+from msdnet.reproduce.figure import Place, anytime, budgeted, sizes
+
+__all__ = ["A_TENTH", "CIFAR10", "CLAIMS", "CONSISTENTLY", "FIVE_TIMES"]
+
+_PUBLISHED = "the published FractalNet-20"
+_DEARER = ("Wide ResNets", "stochastic depth", _PUBLISHED)
+"""All of these cost more than any MSDNet can spend."""
+
+Rivals = Callable[[Measured], Mapping[str, list[Place]]]
+"""Kinds of systems, each by what it costs and brings."""
+
+
+def _with_classifiers(measured: Measured) -> dict[str, list[Place]]:
+    """At every budget."""
+    return {NAMES[name]: budgeted([measured[name]]) for name in WITH_CLASSIFIERS}
+
+
+def _all_on_cifar10(measured: Measured) -> dict[str, list[Place]]:
+    """Single networks as a whole; ensembles, and networks with classifiers on the way, at every budget."""
+    return {
+        "ResNets": sizes(measured.each(RESNETS)),
+        "DenseNets": sizes(measured.each(DENSENETS)),
+        **{NAMES[name]: budgeted([measured[name]]) for name in VARYING},
+        **_with_classifiers(measured),
+        _PUBLISHED: published_fractalnet("cifar10"),
+    }
+
+
+def _all_on_cifar100(measured: Measured) -> dict[str, list[Place]]:
+    """And larger networks, of which FractalNet can stop at each of its columns."""
+    fractalnet = [measured[FRACTALNET]]
+    return _all_on_cifar10(measured) | {
+        **{NAMES[name]: budgeted([measured[name]]) for name in IDENTICAL},
+        "Wide ResNets": sizes(measured.each(WIDE_RESNETS)),
+        "stochastic depth": sizes([measured[STOCHASTIC]]),
+        NAMES[FRACTALNET]: [*anytime(fractalnet), *sizes(fractalnet)],
+        _PUBLISHED: published_fractalnet("cifar100"),
+    }
+
+
+def _above(measured: Measured, rivals: Rivals, margin: float, on_par: float = ON_PAR) -> Finding:
+    """It holds if MSDNets are above all that cost no more than they can spend, and on par with what is dearer.
+
+    Of every kind something must be met within their costs, but for those that are dearer as a whole.
+    """
+    best, words, holds = best_of_msdnets(measured), [], True
+    for kind, places in rivals(measured).items():
+        found = best.gains(places)
+        words.append(found.against(kind))
+        met = found.beyond if kind in _DEARER else found.within
+        holds &= bool(met) and found.outperforms(margin, on_par)
+    return Finding("; ".join(words), holds)
+
+
+def _a_tenth_of_resnet_110(measured: Measured) -> Finding:
+    best, other = best_of_msdnets(measured), measured["resnet_110"]
+    at_tenth = best.at(other.cost_alone / 1e7) - 100 * other.test_accuracy[-1]
+    return Finding(f"{at_tenth:+.1f} points at a tenth of its cost; {cheaper(best, other)}", at_tenth > -ON_PAR)
+
+
+def _up_to_five_times_cheaper(measured: Measured) -> Finding:
+    """It holds if something of each kind is reached at less than its cost, and a DenseNet at a fourth or less.
+
+    Of DenseNets, since larger networks waste more: a FractalNet of 34 M parameters would make the claim easy.
+    """
+    best, words, most = best_of_msdnets(measured), [], []
+    for kind in (DENSENETS, (STOCHASTIC,), WIDE_RESNETS, (FRACTALNET,)):
+        words += [f"{NAMES[name]}: {cheaper(best, measured[name])}" for name in kind]
+        most.append(max(best.times_cheaper(measured[name]) or 0.0 for name in kind))
+    densenets = most[0]
+    return Finding("; ".join(words), min(most) > 1 and densenets >= 4)
+
+
+def _below_single_networks(measured: Measured, on_par: float) -> Finding:
+    """Exits of networks with classifiers on the way, against single networks of their kind and cost."""
+    words, holds = [], True
+    for name, singles in zip(WITH_CLASSIFIERS, (RESNETS, DENSENETS), strict=True):
+        single = sizes(measured.each(singles))
+        found = Tradeoff(single, single[-1].x).gains(anytime([measured[name]]))
+        against = [-gain for gain in (*found.within, *found.beyond)]
+        words.append(f"exits of {NAMES[name]} {span(against)} points against single networks of their cost")
+        holds &= bool(against) and bool(np.mean(against) < -on_par)
+    return Finding("; ".join(words), holds)
+
+
+def _budgets_are_kept(measured: Measured) -> Finding:
+    """It holds if no budget that a system can spend is missed by more than a twentieth."""
+    words, holds = [], True
+    for kind, names in {"MSDNets": MSDNETS, "ensembles": VARYING}.items():
+        off = [
+            100 * (point.cost / point.budget - 1)
+            for one in measured.each(names)
+            for point in one.by("paper")
+            if point.budget <= one.whole_costs[-1]
+        ]
+        words.append(f"{kind} {span(off)} %")
+        holds &= bool(off) and max(map(abs, off)) < 5
+    return Finding(f"what test images cost, off the budget: {', '.join(words)}", holds)
+
+
+def _ensembles_are_no_better(measured: Measured) -> Finding:
+    members = zip(VARYING, (RESNETS, DENSENETS), strict=True)
+    return ensembles_are_no_better(measured, {name: (NAMES[name], single) for name, single in members})
+
+
+def _one_network_over_a_wide_range(measured: Measured) -> Finding:
+    """From what the cheapest other system costs to the first that is above the network.
+
+    It holds if that is five times as much; from the cheapest other system to the dearest MSDNet it would be about ten.
+    """
+    others = [place for places in _all_on_cifar100(measured).values() for place in places]
+    ranges = []
+    for one in measured.each(MSDNETS):
+        network = within_budgets(one)
+        low = max(min(network.places).x, min(others).x)
+        ends = [other.x for other in others if low <= other.x <= network.full and other.y >= network.at(other.x)]
+        high = max(low, min([max(network.places).x, *ends]))
+        ranges.append((high / low, len(one.costs), low, high))
+    times, exits, low, high = max(ranges)
+    words = f"one network ({exits} exits) is above all others from {low:.0f} to {high:.0f} million multiply-adds"
+    return Finding(words, times >= 5)
+
+
+CONSISTENTLY = Claim(
+    "budgeted: MSDNets consistently outperform all baselines across all budgets",
+    "5.2",
+    partial(_above, rivals=_all_on_cifar100, margin=0.0),
+    "budgeted-cifar100",
+)
+A_TENTH = Claim(
+    "budgeted: on par with a ResNet-110 at a tenth of its cost", "5.2", _a_tenth_of_resnet_110, "budgeted-cifar100"
+)
+FIVE_TIMES = Claim(
+    "budgeted: up to 5 times cheaper than DenseNets, stochastic depth, Wide ResNets and FractalNets",
+    "5.2",
+    _up_to_five_times_cheaper,
+    "budgeted-cifar100",
+)
+CIFAR10 = Claim(
+    "CIFAR-10, budgeted: MSDNets outperform all baselines by a significant margin",
+    "B.2",
+    partial(_above, rivals=_all_on_cifar10, margin=ON_PAR_CIFAR10, on_par=ON_PAR_CIFAR10),
+    "budgeted-cifar10",
+)
+CLAIMS = (
+    Claim(
+        "classifiers that are attached naively to a state-of-the-art network lead to poor performance",
+        "4",
+        partial(_below_single_networks, on_par=ON_PAR),
+        "budgeted-cifar100",
+    ),
+    CONSISTENTLY,
+    A_TENTH,
+    FIVE_TIMES,
+    Claim(
+        "budgeted: substantially above ResNet-MC and DenseNet-MC with early exits",
+        "5.2",
+        partial(_above, rivals=_with_classifiers, margin=ON_PAR),
+        "budgeted-cifar100",
+    ),
+    Claim(
+        "budgeted: budgets can be set very precisely, for MSDNets and for ensembles (said of ImageNet)",
+        "5.2",
+        _budgets_are_kept,
+        "budgeted-cifar100",
+    ),
+    Claim(
+        "budgeted: ensembles with early exits are on par with or worse than their members alone (said of ImageNet)",
+        "5.2",
+        _ensembles_are_no_better,
+        "budgeted-cifar100",
+    ),
+    Claim(
+        "a single network can outperform all competitive baselines on an impressive range of budgets",
+        "6",
+        _one_network_over_a_wide_range,
+        "budgeted-cifar100",
+    ),
+    CIFAR10,
+    Claim(
+        "CIFAR-10: ResNet-MC and DenseNet-MC perform relatively poorly",
+        "B.2",
+        partial(_below_single_networks, on_par=ON_PAR_CIFAR10),
+        "budgeted-cifar10",
+    ),
+)

@@ -1,0 +1,45 @@
+"""Claims about DenseNet*, whose growth doubles after each transition (figure 8)."""
+
+from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured
+from msdnet.reproduce.claims.readings import in_steps, span
+from msdnet.reproduce.claims.systems import DENSENETS, STARS, best_of_msdnets
+from msdnet.reproduce.figure import anytime, sizes
+
+__all__ = ["CLAIMS"]
+
+
+def _anytime(measured: Measured) -> Finding:
+    """Ensembles; what they bring beyond MSDNet's full cost is told and does not count, as in figure 5."""
+    star, plain = measured["ensemble_densenets_star_varying"], measured["ensemble_densenets_varying"]
+    over_plain = [gain for side in in_steps(star).gains(anytime([plain])) for gain in side]
+    msdnet = in_steps(measured["cifar_anytime"]).gains(anytime([star]))
+    words = f"{span(over_plain)} points against DenseNets; MSDNet {msdnet.against('DenseNets*')}"
+    met = bool(over_plain and msdnet.within)
+    return Finding(words, met and min(over_plain) > ON_PAR and min(msdnet.within) > 0)
+
+
+def _budgeted(measured: Measured) -> Finding:
+    pairs = zip(measured.each(STARS), measured.each(DENSENETS), strict=True)
+    over_plain = [100 * (star.test_accuracy[-1] - plain.test_accuracy[-1]) for star, plain in pairs]
+    msdnets = best_of_msdnets(measured).gains(sizes(measured.each(STARS)))
+    words = (
+        f"{span(over_plain)} points against DenseNets of about the same cost; MSDNets {msdnets.against('DenseNets*')}"
+    )
+    holds = min(over_plain) > ON_PAR and bool(msdnets.within) and msdnets.outperforms(ON_PAR, on_par=ON_PAR)
+    return Finding(words, holds)
+
+
+CLAIMS = (
+    Claim(
+        "anytime: DenseNet* outperforms DenseNet by a large margin, but is still slightly worse than MSDNet",
+        "5.3",
+        _anytime,
+        "densenet-star",
+    ),
+    Claim(
+        "budgeted: DenseNet* is significantly above DenseNet, but still substantially outperformed by MSDNets",
+        "5.3",
+        _budgeted,
+        "densenet-star",
+    ),
+)

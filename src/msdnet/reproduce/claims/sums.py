@@ -1,0 +1,34 @@
+"""Claims that sum up others, by which they are judged: true if all of these are, false if one is."""
+
+from msdnet.reproduce.claims import anytime, budgeted, imagenet
+from msdnet.reproduce.claims.claim import Claim
+
+__all__ = ["CLAIMS"]
+
+_OPEN = "the sum of {} claims below, not all of which are measured yet"
+
+
+def _sum(says: str, section: str, *parts: Claim) -> Claim:
+    return Claim(says, section, otherwise=_OPEN.format(len(parts)), parts=parts)
+
+
+CLAIMS = (
+    _sum(
+        "on three data sets MSDNet substantially improves the state of the art in both settings",
+        "abstract",
+        anytime.ABOVE_CLASSIFIERS,
+        anytime.NEARLY_ALL_BUDGETS,
+        anytime.CIFAR10,
+        imagenet.ABOVE_ENSEMBLES,
+        budgeted.CONSISTENTLY,
+        budgeted.CIFAR10,
+        imagenet.ABOVE_SINGLE_NETWORKS,
+    ),
+    _sum(
+        "budgeted: the cost can be reduced drastically at the accuracy of state-of-the-art networks",
+        "1",
+        budgeted.A_TENTH,
+        budgeted.FIVE_TIMES,
+        imagenet.TWO_TO_THREE_TIMES,
+    ),
+)

@@ -1,0 +1,81 @@
+"""The systems that claims about CIFAR compare, by their names, and what MSDNets and others bring within budgets."""
+
+from collections.abc import Mapping, Sequence
+
+from msdnet.published import published_for
+from msdnet.reproduce.claims.claim import ON_PAR, Finding, Measured
+from msdnet.reproduce.claims.readings import Tradeoff, span
+from msdnet.reproduce.comparison import DENSENET_LAYERS, RESNET_LAYERS
+from msdnet.reproduce.figure import Place, budgeted, envelope, of_published, sizes
+from msdnet.reproduce.measurement import Measurement
+
+__all__ = [
+    "DENSENETS",
+    "ENSEMBLES",
+    "FRACTALNET",
+    "IDENTICAL",
+    "MSDNETS",
+    "NAMES",
+    "RESNETS",
+    "STARS",
+    "STOCHASTIC",
+    "VARYING",
+    "WIDE_RESNETS",
+    "WITH_CLASSIFIERS",
+    "best_of_msdnets",
+    "ensembles_are_no_better",
+    "published_fractalnet",
+    "within_budgets",
+]
+
+RESNETS = tuple(f"resnet_{layers}" for layers in RESNET_LAYERS)
+DENSENETS = tuple(f"densenet_bc_{layers}_12" for layers in DENSENET_LAYERS)
+STARS = tuple(f"densenet_star_{layers}_8" for layers in DENSENET_LAYERS)
+MSDNETS = tuple(f"cifar_batch_{exits}" for exits in range(4, 9))
+WITH_CLASSIFIERS = ("resnet_mc", "densenet_mc")
+VARYING = ("ensemble_resnets_varying", "ensemble_densenets_varying")
+IDENTICAL = ("ensemble_resnet_20", "ensemble_densenet_bc_28_12")
+ENSEMBLES = (*VARYING, *IDENTICAL)
+STOCHASTIC, FRACTALNET = "stochastic_110", "fractalnet_20"
+WIDE_RESNETS = ("wide_resnet_16_4", "wide_resnet_40_4")
+NAMES = {
+    "resnet_mc": "ResNet-MC",
+    "densenet_mc": "DenseNet-MC",
+    "stochastic_110": "stochastic depth 110",
+    "wide_resnet_16_4": "Wide ResNet 16-4",
+    "wide_resnet_40_4": "Wide ResNet 40-4",
+    "fractalnet_20": "FractalNet-20",
+    "ensemble_resnets_varying": "ResNets of varying sizes",
+    "ensemble_densenets_varying": "DenseNets of varying sizes",
+    "ensemble_resnet_20": "five ResNet-20",
+    "ensemble_densenet_bc_28_12": "five DenseNet-28",
+    **{f"densenet_bc_{layers}_12": f"DenseNet-{layers}" for layers in DENSENET_LAYERS},
+}
+
+
+def best_of_msdnets(measured: Measured, names: Sequence[str] = MSDNETS) -> Tradeoff:
+    """At each budget the MSDNet that is best on held-out images; the dearest tells how much can be spent."""
+    networks = measured.each(names)
+    return Tradeoff(envelope(networks), max(one.whole_costs[-1] for one in networks) / 1e6)
+
+
+def within_budgets(one: Measurement) -> Tradeoff:
+    """Of a system whose easy images leave early."""
+    return Tradeoff(budgeted([one]), one.whole_costs[-1] / 1e6)
+
+
+def published_fractalnet(dataset: str) -> list[Place]:
+    return [place for curve in published_for(dataset, "single") for place in of_published(curve)([])]
+
+
+def ensembles_are_no_better(measured: Measured, members: Mapping[str, tuple[str, Sequence[str]]]) -> Finding:
+    """It holds if ensembles with early exits are at most on par with each of their members, at its cost.
+
+    - members: by an ensemble's name, how it is called and who they are
+    """
+    words, highest = [], []
+    for name, (called, single) in members.items():
+        found = within_budgets(measured[name]).gains(sizes(measured.each(single))).within
+        words.append(f"{called} {span(found)} points against single networks of the same cost")
+        highest.append(max(found, default=ON_PAR))  # of which nothing is known where none was met
+    return Finding("; ".join(words), max(highest) < ON_PAR)

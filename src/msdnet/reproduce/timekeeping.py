@@ -1,0 +1,55 @@
+"""How much of the machine's time a training took, of which those side by side each have a share."""
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from msdnet.checks import from_mapping
+from msdnet.training.checkpoint import write_atomically
+from msdnet.training.distributed import is_first
+from msdnet.training.run import RUN
+from msdnet.training.together import SharedTime
+
+__all__ = ["machine_seconds", "noting_time"]
+
+_FILE = "time.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Taken:
+    """By a run so far."""
+
+    seconds: float = 0.0
+    machine_seconds: float = 0.0
+    """Its share of them."""
+
+
+@contextmanager
+def noting_time(run: Path, shared: SharedTime) -> Iterator[None]:
+    """Add what is done inside to what the run has taken so far."""
+    with shared.running() as share:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            if is_first() and (run / RUN).exists():
+                before = _read(run)
+                taken = _Taken(
+                    seconds=before.seconds + time.monotonic() - began, machine_seconds=before.machine_seconds + share()
+                )
+                write_atomically(run / _FILE, json.dumps(dataclasses.asdict(taken)).encode())
+
+
+def machine_seconds(run: Path, seconds: float) -> float:
+    """A run's share of all the seconds that it took; those that were not noted count whole."""
+    taken = _read(run)
+    return taken.machine_seconds + max(0.0, seconds - taken.seconds)
+
+
+def _read(run: Path) -> _Taken:
+    path = run / _FILE
+    return from_mapping(_Taken, json.loads(path.read_text()), str(path)) if path.exists() else _Taken()

@@ -1,0 +1,122 @@
+"""Claims about anytime prediction: each with numbers for and against it."""
+
+import pytest
+
+from msdnet.reproduce import Measurement
+from tests.unit.test_claims import MSDNET, all_of, found, network
+
+ENSEMBLES = (
+    "ensemble_resnets_varying",
+    "ensemble_resnet_20",
+    "ensemble_densenets_varying",
+    "ensemble_densenet_bc_28_12",
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "beyond", "holds"), [(68.5, 74.5, True), (69.5, 74.5, False), (70.5, 74.5, False), (68.5, 75.5, False)]
+)
+def test_classifiers_on_the_way_are_met_at_the_cost_of_each_exit(last: float, beyond: float, holds: bool) -> None:
+    """At 90 million stands what MSDNet's exit at 50 said; at 120, which it cannot spend, what its last said: 74."""
+    others = network("resnet_mc", (30, 50), (90, last), (120, beyond)), network("densenet_mc", (40, 55))
+    finding = found("ResNet-MC and DenseNet-MC at any budget", all_of(MSDNET, *others))
+    assert finding.holds is holds
+    assert finding.measured == (
+        f"{70 - last:+.1f} to +10.0 points against the exits of ResNet-MC "
+        f"({74 - beyond:+.1f} against those that cost more than it can spend); "
+        "+5.0 points against the exits of DenseNet-MC"
+    )
+
+
+def test_exits_that_cannot_be_met_prove_nothing() -> None:
+    """All cost less than MSDNet's first."""
+    others = network("resnet_mc", (30, 50)), network("densenet_mc", (10, 55))
+    finding = found("ResNet-MC and DenseNet-MC at any budget", all_of(MSDNET, *others))
+    assert not finding.holds
+    assert finding.measured.endswith("none of the exits of DenseNet-MC within its costs")
+
+
+@pytest.mark.parametrize(("ours", "columns", "holds"), [(76.0, 70.0, True), (75.0, 70.0, False), (76.0, 78.0, False)])
+def test_all_columns_of_fractalnet_and_the_published_one_are_met(ours: float, columns: float, holds: bool) -> None:
+    """The published one has 76.27 per cent at 845 million, where MSDNet has its last answer."""
+    msdnet = network("cifar_anytime", (15, 60), (100, ours))
+    finding = found("outperform FractalNets", all_of(msdnet, network("fractalnet_20", (70, 50), (300, columns))))
+    assert finding.holds is holds
+    assert f"({ours - 76.27:+.1f} against those that cost more" in finding.measured
+
+
+@pytest.mark.parametrize(("first", "second", "holds"), [(59.5, 65.0, True), (61.5, 65.0, False), (59.5, 71.0, False)])
+def test_ensembles_are_met_at_their_first_network_and_from_the_second_on(
+    first: float, second: float, holds: bool
+) -> None:
+    ensembles = [network(name, (20, first), (60, second), (500, 90)) for name in ENSEMBLES]
+    finding = found("as soon as they need a second one", all_of(MSDNET, *ensembles))
+    assert finding.holds is holds
+    assert "(-16.0 to -16.0 against those that cost more than it can spend)" in finding.measured
+
+
+@pytest.mark.parametrize(("later", "holds"), [(66.0, True), (73.5, False), (75.0, False)])
+def test_ensembles_gain_less_up_to_the_full_cost(later: float, holds: bool) -> None:
+    """MSDNet gains 14 points from 20 to 100 million; half a point less is as fast."""
+    ensembles = [network(name, (20, 60), (60, later), (500, 90)) for name in ENSEMBLES]
+    finding = found("does not increase nearly as fast", all_of(MSDNET, *ensembles))
+    assert finding.holds is holds
+    assert f"five ResNet-20 {later - 60:+.1f} points, MSDNet +14.0" in finding.measured
+
+
+@pytest.mark.parametrize(("gains", "holds"), [((4, 2, 0.5, 0.3), True), ((2, 2, 2, 2), False)])
+def test_ensembles_that_level_off(gains: tuple[float, ...], holds: bool) -> None:
+    def ensemble(name: str) -> Measurement:
+        accuracy = [60.0 + sum(gains[:k]) for k in range(5)]
+        return network(name, *((40.0 * (k + 1), right) for k, right in enumerate(accuracy)))
+
+    networks = all_of(ensemble("ensemble_resnet_20"), ensemble("ensemble_densenet_bc_28_12"))
+    finding = found("level off", networks)
+    assert finding.holds is holds
+    assert "five ResNet-20: +" in finding.measured
+
+
+def others(*best: tuple[float, float]) -> list[Measurement]:
+    """All have 50 per cent from 20 million on; one is better."""
+    names = (*ENSEMBLES[1:], "resnet_mc", "densenet_mc", "fractalnet_20")
+    return [network(ENSEMBLES[0], *best), *(network(name, (20, 50)) for name in names)]
+
+
+@pytest.mark.parametrize(
+    ("best", "nearly_all", "throughout"),
+    [
+        (((20, 50.0), (80, 60.0)), True, True),
+        (((20, 60.5), (22, 55.0)), True, True),  # half a point better for a while
+        (((20, 62.0), (22, 55.0)), False, False),  # two points better for a while
+        (((20, 60.5), (45, 55.0)), False, True),  # half a point better for half of the budgets
+        (((20, 50.0), (400, 90.0)), True, True),  # far better for what MSDNet cannot spend
+    ],
+)
+def test_the_best_other_answer_is_met_at_every_budget(
+    best: tuple[tuple[float, float], ...], nearly_all: bool, throughout: bool
+) -> None:
+    """MSDNet has 60 per cent from 15 million on, and 70 from 50 on; budgets begin with the others, at 20."""
+    networks = all_of(MSDNET, *others(*best))
+    finding = found("for nearly all budgets", networks)
+    assert finding.holds is nearly_all
+    assert "of the budgets from 20 to 100 million" in finding.measured
+    assert found("high accuracies throughout", networks).holds is throughout
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "ours", "holds"),
+    [
+        (((20, 88.0), (900, 99.0)), 95.0, True),  # ensembles may go on to any cost
+        (((20, 89.8), (900, 99.0)), 95.0, False),  # not by a significant margin
+        (((20, 88.0), (900, 99.0)), 94.8, False),  # below the published FractalNet's 95.4 by more than half a point
+    ],
+)
+def test_on_cifar10_all_are_met_by_a_margin(
+    ensemble: tuple[tuple[float, float], ...], ours: float, holds: bool
+) -> None:
+    varying = [network(name, *ensemble) for name in ("ensemble_resnets_varying", "ensemble_densenets_varying")]
+    with_classifiers = [network(name, (20, 80), (90, 88)) for name in ("resnet_mc", "densenet_mc")]
+    networks = all_of(network("cifar_anytime", (15, 90), (100, ours)), *varying, *with_classifiers)
+    finding = found("CIFAR-10, anytime", networks)
+    assert finding.holds is holds
+    assert "none of the published FractalNet-20 within its costs" in finding.measured

@@ -1,0 +1,224 @@
+"""Claims about budgeted batch classification and DenseNet*: each with numbers for and against it."""
+
+from dataclasses import replace
+
+import pytest
+
+from msdnet.reproduce import Measurement
+from tests.unit.test_claims import MSDNET, all_of, batch_networks, found, network
+from tests.unit.test_reproduce import point
+
+
+@pytest.mark.parametrize(("resnet", "holds", "words"), [(70.5, True, "-0.5 points"), (72.5, False, "-2.5 points")])
+def test_a_tenth_of_the_cost_of_resnet_110(resnet: float, holds: bool, words: str) -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), network("resnet_110", (250, resnet)))
+    finding = found("ResNet-110 at a tenth", networks)
+    assert finding.holds is holds
+    assert finding.measured.startswith(f"{words} at a tenth of its cost; as accurate ")
+
+
+def test_how_many_times_cheaper_is_read_off_between_points() -> None:
+    """Half-way between 70 and 75 per cent lies, by the logarithm, 50 between 25 and 100: a fifth of 250."""
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), network("resnet_110", (250, 72.5)))
+    finding = found("ResNet-110 at a tenth", networks)
+    assert finding.measured.endswith("as accurate 5.0 times cheaper")
+    networks["resnet_110"] = network("resnet_110", (250, 76))
+    finding = found("ResNet-110 at a tenth", networks)
+    assert finding.measured.endswith("never as accurate (75.0 at most, against 76.0 %)")
+
+
+def larger_systems(**accuracy: float) -> list[Measurement]:
+    """All at 200 million, and as good as MSDNet at 25 unless said otherwise."""
+    names = [f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100)]
+    names += ["stochastic_110", "wide_resnet_16_4", "wide_resnet_40_4", "fractalnet_20"]
+    return [network(name, (200, accuracy.get(name, 70.0))) for name in names]
+
+
+DENSENETS = [f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100)]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "holds"),
+    [
+        ({}, True),
+        ({"stochastic_110": 99.0}, False),  # of which nothing is ever reached
+        ({"wide_resnet_40_4": 99.0}, True),  # but another of its kind is
+        (dict.fromkeys(DENSENETS, 74.0), False),  # DenseNets are reached at less than half of their cost, not a fourth
+    ],
+)
+def test_cheaper_than_something_of_each_kind(accuracy: dict[str, float], holds: bool) -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), *larger_systems(**accuracy))
+    finding = found("up to 5 times cheaper", networks)
+    assert finding.holds is holds
+    assert "FractalNet-20: as accurate 8.0 times cheaper" in finding.measured
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "last", "holds"), [(68.5, 72.0, True), (69.5, 72.0, False), (68.5, 75.9, True), (68.5, 76.1, False)]
+)
+def test_early_exits_of_others_are_met_at_what_they_spent(accuracy: float, last: float, holds: bool) -> None:
+    """With 400 million they spend more than MSDNets can, which have 75 per cent at most."""
+    budgets = (25, accuracy), (400, last)
+    others = [network(name, (20, 50), (400, last), budgets=budgets) for name in ("resnet_mc", "densenet_mc")]
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), *others)
+    assert found("DenseNet-MC with early exits", networks).holds is holds
+
+
+@pytest.mark.parametrize(("accuracy", "holds"), [(70.5, True), (72.0, False)])
+def test_ensembles_are_compared_with_single_networks_of_their_cost(accuracy: float, holds: bool) -> None:
+    members = {
+        "resnets": [f"resnet_{k}" for k in (20, 32, 44, 56, 110)],
+        "densenets": [f"densenet_bc_{k}_12" for k in (16, 28, 58, 100)],
+    }
+    singles = [network(name, (100, 70)) for names in members.values() for name in names]
+    ensembles = [
+        network(f"ensemble_{kind}_varying", (20, 50), (900, 80), budgets=((100, accuracy),)) for kind in members
+    ]
+    finding = found("on par with or worse than their members alone", all_of(*singles, *ensembles))
+    assert finding.holds is holds
+
+
+def baselines(usual: float = 65.0, **accuracy: float) -> list[Measurement]:
+    """Networks at 50 million, or at 400 where they are dearer than MSDNets; other systems with a budget of 25."""
+    singles = [f"resnet_{k}" for k in (20, 32, 44, 56, 110)] + [f"densenet_bc_{k}_12" for k in (16, 28, 58, 100)]
+    dearer = ["stochastic_110", "wide_resnet_16_4", "wide_resnet_40_4"]
+    others = ["resnet_mc", "densenet_mc", "ensemble_resnets_varying", "ensemble_densenets_varying"]
+    others += ["ensemble_resnet_20", "ensemble_densenet_bc_28_12"]
+    fractalnet = (50, accuracy.get("column", usual)), (845, accuracy.get("fractalnet", usual))
+    return [
+        *(network(name, (50, accuracy.get(name, usual))) for name in singles),
+        *(network(name, (400, accuracy.get(name, usual))) for name in dearer),
+        network("fractalnet_20", *fractalnet),
+        *(network(name, (20, 50), (25, 60), budgets=((25, accuracy.get(name, usual)),)) for name in others),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "holds"),
+    [
+        ({}, True),
+        ({"resnet_44": 73.1}, False),  # at 50 million MSDNet has 73
+        ({"densenet_mc": 70.1}, False),  # at 25 million 70
+        ({"ensemble_resnets_varying": 70.1}, False),
+        ({"ensemble_resnet_20": 70.1}, False),
+        ({"column": 73.1}, False),
+        ({"wide_resnet_40_4": 76.9}, True),  # on par with MSDNet's 76, for more than it can spend
+        ({"wide_resnet_40_4": 77.1}, False),
+        ({"fractalnet": 77.1}, False),
+    ],
+)
+def test_all_baselines_are_met_at_what_they_cost(accuracy: dict[str, float], holds: bool) -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76)), *baselines(**accuracy))
+    assert found("consistently outperform all", networks).holds is holds
+
+
+def test_what_costs_more_than_any_msdnet_is_told_apart() -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), *baselines(wide_resnet_40_4=79.0))
+    finding = found("consistently outperform all", networks)
+    assert not finding.holds
+    dearer = "against those that cost more than it can spend)"
+    assert f"none of Wide ResNets within its costs (-4.0 to +10.0 {dearer}" in finding.measured
+    assert f"none of the published FractalNet-20 within its costs (-1.3 {dearer}" in finding.measured
+
+
+def test_a_kind_that_is_not_met_proves_nothing() -> None:
+    """All DenseNets cost less than MSDNet's cheapest answer."""
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76)), *baselines())
+    networks |= all_of(*(network(f"densenet_bc_{k}_12", (5, 20)) for k in (16, 28, 58, 100)))
+    finding = found("consistently outperform all", networks)
+    assert not finding.holds
+    assert "none of DenseNets within its costs" in finding.measured
+
+
+def test_how_much_can_be_spent_does_not_depend_on_who_was_chosen() -> None:
+    """A budget of 100 is the last that was chosen, but MSDNets can spend 300: 200 million must be beaten, not met."""
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76)), *baselines())
+    networks["resnet_110"] = network("resnet_110", (200, 76.1))
+    assert not found("consistently outperform all", networks).holds
+    networks["resnet_110"] = network("resnet_110", (301, 76.1))
+    assert found("consistently outperform all", networks).holds
+
+
+@pytest.mark.parametrize(
+    ("last", "accuracy", "holds"),
+    [
+        (95.0, {}, True),
+        (95.0, {"resnet_44": 92.2}, False),  # at 50 million MSDNet has 92.5: not by a significant margin
+        (94.8, {}, False),  # below the published FractalNet's 95.4 by more than half a point
+    ],
+)
+def test_on_cifar10_all_are_met_by_a_margin(last: float, accuracy: dict[str, float], holds: bool) -> None:
+    networks = all_of(*batch_networks((10, 80), (25, 90), (100, last)), *baselines(85.0, **accuracy))
+    assert found("CIFAR-10, budgeted", networks).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("beaten", "words", "holds"),
+    [
+        ({}, "from 20 to 300 million", True),
+        ({"resnet_56": (110, 80)}, "from 20 to 110 million", True),
+        ({"resnet_56": (90, 80)}, "from 20 to 90 million", False),
+        ({"densenet_bc_16_12": (20, 80)}, "from 20 to 20 million", False),
+        ({"resnet_56": (299, 80)}, "from 20 to 299 million", True),
+    ],
+)
+def test_the_range_of_one_network_ends_where_another_is_above_it(
+    beaten: dict[str, tuple[float, float]], words: str, holds: bool
+) -> None:
+    """It begins with the cheapest of the others, a DenseNet of 20 million, though MSDNet begins at 10."""
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76), (300, 77)), *baselines())
+    networks["densenet_bc_16_12"] = network("densenet_bc_16_12", (20, 60))
+    networks |= {name: network(name, place) for name, place in beaten.items()}
+    finding = found("a single network can outperform", networks)
+    assert finding.holds is holds
+    assert words in finding.measured
+
+
+@pytest.mark.parametrize("name", ["ensemble_densenets_varying", "ensemble_resnet_20", "resnet_mc"])
+def test_early_exits_end_the_range_of_one_network_too(name: str) -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76), (300, 77)), *baselines())
+    networks[name] = network(name, (20, 50), (60, 80), budgets=((60, 80),))
+    assert "from 25 to 60 million" in found("a single network can outperform", networks).measured
+
+
+@pytest.mark.parametrize(("spent", "holds"), [(24.0, True), (23.0, False)])
+def test_budgets_are_kept_within_a_twentieth(spent: float, holds: bool) -> None:
+    networks = batch_networks((10, 60), (25, 70))
+    off = point("cifar_batch_4", 25e6, 0.7, 0.7, cost=spent * 1e6)
+    beyond = point("cifar_batch_4", 900e6, 0.7, 0.7, cost=300e6)  # more than it can spend is not missed
+    networks[0] = replace(networks[0], points=(off, beyond))
+    finding = found("set very precisely", all_of(*networks, *baselines()))
+    assert finding.holds is holds
+    assert f"MSDNets {100 * (spent / 25 - 1):+.1f} to +0.0 %, ensembles +0.0 to +0.0 %" in finding.measured
+
+
+@pytest.mark.parametrize(("words", "exits", "holds"), [("naively", 60.0, True), ("CIFAR-10: ResNet-MC", 69.8, False)])
+def test_exits_are_met_by_single_networks_of_their_cost(words: str, exits: float, holds: bool) -> None:
+    networks = all_of(*baselines())
+    for k in (20, 32, 44, 56, 110):
+        networks[f"resnet_{k}"] = network(f"resnet_{k}", (k, 70))
+    for k in (16, 28, 58, 100):
+        networks[f"densenet_bc_{k}_12"] = network(f"densenet_bc_{k}_12", (k, 70))
+    for name in ("resnet_mc", "densenet_mc"):
+        networks[name] = network(name, (10, 5), (30, exits), (90, exits))  # no single network costs as little as 10
+    finding = found(words, networks)
+    assert finding.holds is holds
+    assert f"exits of ResNet-MC {exits - 70:+.1f} to {exits - 70:+.1f} points" in finding.measured
+
+
+# DenseNet*
+
+
+@pytest.mark.parametrize(
+    ("star", "anytime", "budgeted"),
+    [(68.0, True, True), (64.5, False, False), (69.5, True, False), (71.0, False, False)],
+)
+def test_densenet_star_lies_between(star: float, anytime: bool, budgeted: bool) -> None:
+    """MSDNet has 70 per cent at 55 and at 60 million, DenseNet 64. Anytime, slightly worse is enough."""
+    depths = (16, 28, 58, 100)
+    stars = [network(f"densenet_star_{k}_8", (60, star)) for k in depths]
+    plain = [network(f"densenet_bc_{k}_12", (60, 64)) for k in depths]
+    ensembles = network("ensemble_densenets_star_varying", (55, star)), network("ensemble_densenets_varying", (60, 64))
+    networks = all_of(MSDNET, *batch_networks((10, 60), (60, 70)), *stars, *plain, *ensembles)
+    assert found("anytime: DenseNet*", networks).holds is anytime
+    assert found("budgeted: DenseNet*", networks).holds is budgeted

@@ -1,0 +1,85 @@
+"""Claims about ImageNet: each with numbers for and against it."""
+
+from dataclasses import replace
+
+import pytest
+
+from msdnet.reproduce import CLAIMS, Claim, Finding, Measurement, judge
+from msdnet.reproduce.claims.claim import NOT_YET
+from tests.unit.test_claims import all_of, network
+from tests.unit.test_reproduce import point
+
+DENSENETS = [f"imagenet_densenet_{k}" for k in (37, 57, 77, 99, 121)]
+
+
+def claim(words: str) -> Claim:
+    (found,) = (one for one in CLAIMS if words in one.says and one.says.startswith("ImageNet"))
+    return found
+
+
+def imagenet(ours: float, *changes: Measurement, classes: int = 1000) -> dict[str, Measurement]:
+    """Others have 69 per cent at 1.7 thousand million."""
+    singles = [*(f"imagenet_resnet_{k}" for k in (10, 18, 26, 34, 50)), *DENSENETS]
+    networks = all_of(
+        *(network(f"imagenet_{k}", (600, ours - 5), (1000, ours), (3200, ours)) for k in (4, 6, 7)),
+        *(network(name, (1700, 69)) for name in singles),
+        *(
+            network(name, (900, 60), (2800, 69), budgets=((900, 60), (1700, 69), (2800, 69)))
+            for name in ("ensemble_resnets", "ensemble_densenets")
+        ),
+    )
+    for k in (4, 6, 7):
+        points = tuple(point(f"imagenet_{k}", c * 1e6, right / 100, 0.5) for c, right in ((600, 69), (1700, ours)))
+        networks[f"imagenet_{k}"] = replace(networks[f"imagenet_{k}"], points=points)
+    networks |= all_of(*changes)
+    return {name: replace(one, network={"classes": classes}) for name, one in networks.items()}
+
+
+def found(words: str, networks: dict[str, Measurement]) -> Finding:
+    finding = judge(claim(words), networks)
+    assert finding is not None
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("words", "ours", "holds"),
+    [
+        ("substantially above the ensembles", 74.0, True),
+        ("substantially above the ensembles", 69.5, False),
+        ("4 to 8 % higher", 74.0, True),
+        ("4 to 8 % higher", 71.5, False),
+        ("substantially above ResNets and DenseNets of the same cost", 74.0, True),
+        ("substantially above ResNets and DenseNets of the same cost", 69.5, False),
+        ("75 % at an average of 1.7e9", 75.0, True),
+        ("75 % at an average of 1.7e9", 73.0, False),
+        ("2 to 3 times cheaper", 74.0, True),
+        ("on par with or worse than their members", 74.0, True),
+    ],
+)
+def test_claims_of_imagenet(words: str, ours: float, holds: bool) -> None:
+    assert found(words, imagenet(ours)).holds is holds
+    assert claim(words).otherwise == NOT_YET
+
+
+def test_the_papers_numbers_are_those_of_a_thousand_classes() -> None:
+    claims = [one for one in CLAIMS if one.says.startswith("ImageNet")]
+    assert len(claims) == 6
+    assert [one.says for one in claims if judge(one, imagenet(74.0)) is None] == []
+    assert [one.says for one in claims if judge(one, imagenet(74.0, classes=4)) is not None] == []
+
+
+def test_ensembles_that_are_above_their_members() -> None:
+    above = network("ensemble_resnets", (900, 60), (2800, 72), budgets=((900, 60), (1700, 72), (2800, 72)))
+    finding = found("than their members", imagenet(74.0, above))
+    assert not finding.holds
+    assert "ensemble of ResNets +3.0 to +3.0 points against single networks of the same cost" in finding.measured
+
+
+@pytest.mark.parametrize(("unreached", "holds"), [(2, True), (3, False)])
+def test_half_of_the_densenets_are_reached_at_half_of_their_cost(unreached: int, holds: bool) -> None:
+    """The others are reached at 1 / 2.8 of it, at 600 million."""
+    better = [network(name, (1700, 80)) for name in DENSENETS[:unreached]]
+    finding = found("2 to 3 times cheaper", imagenet(74.0, *better))
+    assert finding.holds is holds
+    assert "DenseNet-37: never as accurate" in finding.measured
+    assert "DenseNet-121: as accurate 2.8 times cheaper" in finding.measured
