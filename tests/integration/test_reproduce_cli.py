@@ -78,6 +78,15 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
     assert "ensemble: DenseNets*, varying" in table
 
 
+def test_a_try_has_places_of_its_own(tmp_path: Path) -> None:
+    make_up_results(tmp_path / "results/reproduction", "densenet-star")
+    command = [sys.executable, "-m", "msdnet", "reproduce", "densenet-star", "--draw"]
+    for options, message in (([], ""), (["--epochs", "1"], "msdnet: results/try: nothing is measured yet")):
+        done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.stderr.startswith(message)
+        assert bool(done.returncode) == bool(message)
+
+
 def test_imagenets_experiment_runs_from_end_to_end_on_photos(photos: Path, tmp_path: Path) -> None:
     """Four classes of a few real photos stand for the thousand, and two systems for all."""
     for part, count in (("train", 10), ("val", 4)):

@@ -191,8 +191,12 @@ def test_the_kind_of_data_is_seen_from_its_files(root: Path, layout: CifarLayout
     assert dataset_at(tmp_path / "photos") == "folder"
     for name in ("cifar10", "cifar100"):
         (root / CIFAR[name].folder).mkdir(exist_ok=True)
-    with pytest.raises(ValueError, match="holds cifar10 and cifar100; say which by --dataset"):
-        dataset_at(root)
+    for classes in (None, ["neither", "of", "them"]):
+        for name in ("cifar10", "cifar100"):
+            (root / CIFAR[name].folder / CIFAR[name].names_file).write_text(f"a\n{name}\n")
+        with pytest.raises(ValueError, match="holds cifar10 and cifar100; say which by --dataset"):
+            dataset_at(root, classes)
+    assert dataset_at(root, ["a", "cifar10"]) == "cifar10", "those that a model knows decide"
 
 
 def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,49 @@ def test_the_plan_tells_what_is_missing_and_how_long_it_takes(images: Path, tmp_
     assert {one.standing for one in planned.values()} == {"missing"}
     assert all(one.seconds > 0 for one in planned.values())
     assert all(one.seconds == 0 for one in make_plan(SMALL, done))
+
+
+def test_a_network_is_trained_again_for_an_ensemble_that_has_its_result_alone(
+    images: Path, tmp_path: Path, done: Workshop
+) -> None:
+    """As where results came from another machine: an ensemble asks the network itself."""
+    here = workshop(images, tmp_path)
+    for member in PAIR.members:
+        shutil.copytree(done.file_of(member).parent, here.file_of(member).parent, dirs_exist_ok=True)
+    assert {one.standing for one in make_plan(SMALL, here)} == {"measured"}
+    here.file_of(PAIR).unlink()
+    planned = {one.name: one.standing for one in make_plan(SMALL, here)}
+    assert planned == {"resnet": "missing", "resnet_seed1": "missing", "resnet_mc": "measured"}
+    assert [one.name for one in make_plan(SMALL, here, [MANY_EXITS])] == ["resnet_mc"]
+
+
+def test_a_member_that_was_made_in_another_way_is_refused_too(done: Workshop, tmp_path: Path) -> None:
+    """Its ensemble is drawn, and it is not."""
+    shop = dataclasses.replace(done, results=tmp_path)
+    shutil.copytree(done.results, tmp_path, dirs_exist_ok=True)
+    path = shop.file_of(PAIR.members[1])
+    values = json.loads(path.read_text())
+    values["recipe"]["epochs"] = 9
+    path.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"resnet_seed1.json: made in another way.*epochs is 9"):
+        measured_of(SMALL, shop)
+
+
+@pytest.mark.parametrize("place", ["results", "runs"])
+def test_a_place_that_cannot_be_written_to_is_told_of_before_any_training(
+    images: Path, tmp_path: Path, place: str
+) -> None:
+    said: list[str] = []
+    (tmp_path / place).write_text("a file where a folder should be")
+    with pytest.raises(OSError, match=place):
+        workshop(images, tmp_path, said).carry_out(SMALL.subjects)
+    assert said == []
+
+
+def test_a_try_says_so_in_every_title() -> None:
+    assert SMALL.tried_with() == SMALL
+    tried = SMALL.tried_with("1 epoch", "300 images")
+    assert {figure.title.partition(" (")[2] for figure in tried.figures} == {"a try: 1 epoch, 300 images)"}
 
 
 # Figures

@@ -18,9 +18,13 @@ def judged(experiment: str, measured: "Mapping[str, Measurement]") -> "list[tupl
 
 
 def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]") -> None:
+    """Those that can be judged; how many cannot."""
     for claim, found in claims:
-        verdict = f"{'holds' if found.holds else 'does not hold'}: {found.measured}" if found else claim.otherwise
-        typer.echo(f"\nThe paper: {claim.says}\n  {verdict}")
+        if found is not None:
+            typer.echo(f"\nThe paper: {claim.says}\n  {'holds' if found.holds else 'does not hold'}: {found.measured}")
+    open_ones = sum(found is None for _, found in claims)
+    if open_ones:
+        typer.echo(f"\n{open_ones} of the paper's {len(claims)} claims that this touches cannot be judged yet.")
 
 
 def claims_as_values(claims: "Sequence[tuple[Claim, Finding | None]]") -> list[dict[str, Any]]:

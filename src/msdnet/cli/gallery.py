@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from msdnet.cli.claims import claims_as_values, judged, show_claims
+from msdnet.cli.claims import claims_as_values, judged
 from msdnet.cli.models import SAMPLES, open_images
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def show_gallery(
         typer.echo(json.dumps({"gallery": asdict(made), "claims": claims_as_values(claims), "files": files}))
         return
     _show(made)
-    show_claims(claims)
+    for claim, _ in claims:
+        typer.echo(f"\nThe paper: {claim.says}. The figure is for the eye to judge.")
     typer.echo(f"\nwrote {', '.join(str(path) for path in (*written, *([] if draw else [file])))}")
 
 

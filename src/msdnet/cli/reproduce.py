@@ -14,6 +14,7 @@ from msdnet.cli.gallery import plan_gallery, show_gallery
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
     from msdnet.reproduce import Experiment, Failure, Workshop
+    from msdnet.reproduce.subjects import Subject
 
 __all__ = ["reproduce"]
 
@@ -33,17 +34,29 @@ Data = Annotated[
         help="Where the data are. Default: MSDNET_DATA, or else a download; for the gallery the images of the package.",
     ),
 ]
-Results = Annotated[Path, typer.Option(metavar="FOLDER", help="For results: a file for each system.")]
-Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="For trainings, which can be stopped and go on.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="For results: a file for each system. Default: results/reproduction; of a try, results/try.",
+    ),
+]
+Runs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="For trainings, which can be stopped and go on. Default: runs/reproduction; of a try, runs/try.",
+    ),
+]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For figures. Default: figures/ among results.")]
 AtOnce = Annotated[int, typer.Option(metavar="N", min=1, help="Networks that are trained side by side on a GPU.")]
 Epochs = Annotated[
-    int | None, typer.Option(metavar="N", help="Other than the experiment's; such results do not mix with others.")
+    int | None, typer.Option(metavar="N", help="Other than the experiment's: a try, of which all titles tell.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(metavar="N", help="Other than the recipe's; the learning rate follows. Not mixed either.")
+    int | None, typer.Option(metavar="N", help="Other than the recipe's: a try. The learning rate follows.")
 ]
-Subset = Annotated[int | None, typer.Option(metavar="N", help="Train on so many images only, for a quick try.")]
+Subset = Annotated[int | None, typer.Option(metavar="N", help="Train on so many images only: a quick try.")]
 Device = Annotated[
     str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1. Default: a GPU if there is one.")
 ]
@@ -68,8 +81,8 @@ def reproduce(
     draw: Draw = False,
     only: Only = None,
     data: Data = None,
-    results: Results = Path("results/reproduction"),
-    runs: Runs = Path("runs/reproduction"),
+    results: Results = None,
+    runs: Runs = None,
     figures: Figures = None,
     at_once: AtOnce = 1,
     epochs: Epochs = None,
@@ -92,6 +105,9 @@ def reproduce(
     if list_all or name is None:
         _list(as_json)
         return
+    changes = _changes(epochs, batch_size, subset)
+    place = "try" if changes else "reproduction"
+    results, runs = results or Path("results", place), runs or Path("runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
         _refuse(name, only=only, epochs=epochs, batch_size=batch_size, subset=subset, device=device)
@@ -101,7 +117,7 @@ def reproduce(
             show_gallery(model, data, classes or [], results=results, figures=drawn, draw=draw, as_json=as_json)
         return
     _refuse(name, model=model, classes=classes)
-    experiment = _find(name, data, epochs, batch_size)
+    experiment = _find(name, data, epochs, batch_size).tried_with(*changes)
     workshop = Workshop(
         _data_config(experiment.dataset, data, subset, needed=not (plan or draw)),
         results,
@@ -113,9 +129,15 @@ def reproduce(
     )
     measured_of(experiment, workshop)  # what cannot be drawn beside the rest is better told before hours of training
     if plan:
-        _plan(experiment, workshop, as_json)
+        _plan(experiment, workshop, _chosen(experiment, only or []), as_json)
     else:
-        _reproduce(experiment, workshop, only or [], drawn, draw=draw, as_json=as_json)
+        _reproduce(experiment, workshop, _chosen(experiment, only or []), drawn, draw=draw, as_json=as_json)
+
+
+def _changes(epochs: int | None, batch_size: int | None, subset: int | None) -> list[str]:
+    """What makes a try of an experiment, in words."""
+    told = {"{} epochs": epochs, "batches of {}": batch_size, "{} images": subset}
+    return [words.format(value).replace("1 epochs", "1 epoch") for words, value in told.items() if value is not None]
 
 
 def _refuse(name: str, **options: object) -> None:
@@ -136,23 +158,36 @@ def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | No
     return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(find_classes(data)))
 
 
+def _chosen(experiment: "Experiment", only: list[str]) -> list["Subject"]:
+    """The systems of these names; all of the experiment, where none are given."""
+    from msdnet.naming import did_you_mean
+
+    everyone = experiment.everyone
+    for name in only:
+        if name not in everyone:
+            raise ValueError(f"{experiment.name} has no system {name!r}; {did_you_mean(name, everyone)}")
+    return [everyone[name] for name in only] or list(experiment.subjects)
+
+
 def _reproduce(
-    experiment: "Experiment", workshop: "Workshop", only: list[str], figures: Path, *, draw: bool, as_json: bool
+    experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], figures: Path, *, draw: bool, as_json: bool
 ) -> None:
+    from msdnet.reproduce import measured_of
     from msdnet.training import Interrupted
     from msdnet.training.distributed import is_first
 
     try:
-        failures = [] if draw else _carry_out(experiment, workshop, only)
+        failures = [] if draw else workshop.carry_out(chosen)
     except Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # of several processes under torchrun
-        written = _draw(experiment, workshop, figures, failures, as_json)
-        if draw and not written:
+        if draw and not measured_of(experiment, workshop):
             raise ValueError(f"{workshop.results}: nothing is measured yet that could be drawn")
+        _draw(experiment, workshop, figures, failures, as_json)
     if failures:
-        raise typer.Exit(1)
+        names = ", ".join(failure.name for failure in failures)
+        raise ValueError(f"{len(failures)} of {len(chosen)} systems came to nothing: {names}; see above why")
 
 
 def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed: bool) -> "DataConfig":
@@ -178,40 +213,28 @@ def _list(as_json: bool) -> None:
         typer.echo(f"{name:<20} {title} ({f'{len(systems)} systems' if systems else 'nothing to train'})")
 
 
-def _plan(experiment: "Experiment", workshop: "Workshop", as_json: bool) -> None:
+def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], as_json: bool) -> None:
     from msdnet.reproduce import make_plan
+    from msdnet.training.display import duration
 
     found = []
-    for planned in make_plan(experiment, workshop):
+    for planned in make_plan(experiment, workshop, chosen):
         found.append(planned)
-        took = f"{planned.seconds / 60:8.1f} min" if planned.seconds else ""
+        took = f"{duration(planned.seconds):>9}" if planned.seconds else ""
         typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}", err=as_json)
     total = sum(planned.seconds for planned in found)
     if as_json:
         typer.echo(json.dumps({"networks": [asdict(planned) for planned in found], "seconds": total}))
     else:
-        typer.echo(f"\nTo train: {total / 3600:.1f} h, one network after the other, on this machine.")
-
-
-def _carry_out(experiment: "Experiment", workshop: "Workshop", only: list[str]) -> list["Failure"]:
-    from msdnet.naming import did_you_mean
-    from msdnet.reproduce.subjects import trained_for
-
-    subjects = {one.name: one for subject in experiment.subjects for one in (*trained_for(subject), subject)}
-    for wanted in only:
-        if wanted not in subjects:
-            raise ValueError(f"{experiment.name} has no system {wanted!r}; {did_you_mean(wanted, subjects)}")
-    chosen = [subjects[wanted] for wanted in only] or list(experiment.subjects)
-    failures = workshop.carry_out(chosen)
-    for failure in failures:
-        typer.echo(f"msdnet: {failure.name}: {failure.why}", err=True)
-    return failures
+        typer.echo(
+            f"\nTo train: {duration(total)}, one network after the other, on this machine. Measuring is not in it."
+        )
 
 
 def _draw(
     experiment: "Experiment", workshop: "Workshop", folder: Path, failures: list["Failure"], as_json: bool
-) -> list[Path]:
-    """Draw and tell what there is; which files were written."""
+) -> None:
+    """Draw and tell what there is."""
     from msdnet.reproduce import draw, figure_table, measured_of
 
     measured = measured_of(experiment, workshop)
@@ -231,7 +254,7 @@ def _draw(
             "failures": [asdict(failure) for failure in failures],
         }
         typer.echo(json.dumps(values))
-        return written
+        return
     for figure in experiment.figures:
         typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
         for curve, points in figure_table(figure, measured):
@@ -240,4 +263,3 @@ def _draw(
     typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")
-    return written

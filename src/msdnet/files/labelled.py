@@ -50,7 +50,7 @@ def open_labelled(
 ) -> Labelled:
     """A part of CIFAR (in its binary layout) or of a folder of images, divided as for training."""
     check_choice("part", part, get_args(Part))
-    kind = dataset or dataset_at(root)
+    kind = dataset or dataset_at(root, classes)
     check_choice("dataset", kind, [*CIFAR, FOLDER])
     if kind == FOLDER:
         place = root or os.environ.get("MSDNET_DATA")
@@ -71,8 +71,11 @@ def open_labelled(
     return Labelled(f"{kind} {part}", images[rows], labels[rows], names, split)
 
 
-def dataset_at(root: str | Path | None) -> str:
-    """What kind of data is at a place: CIFAR by its files, else a folder of images."""
+def dataset_at(root: str | Path | None, classes: Sequence[str] | None = None) -> str:
+    """What kind of data is at a place: CIFAR by its files, else a folder of images.
+
+    - classes: those that are looked for, which decide where there are both
+    """
     place = root or os.environ.get("MSDNET_DATA")
     if place is None:
         return "cifar100"
@@ -81,6 +84,9 @@ def dataset_at(root: str | Path | None) -> str:
         for name, layout in CIFAR.items()
         if (Path(place) / layout.folder).is_dir() or (Path(place) / layout.names_file).is_file()
     ]
+    if len(found) > 1 and classes is not None:
+        known = {name: cifar_classes(CIFAR[name], find_cifar(CIFAR[name], place)) for name in found}
+        found = [name for name in found if known[name] == tuple(classes)] or found
     if len(found) > 1:
         raise ValueError(f"{place}: holds {' and '.join(found)}; say which by --dataset")
     return found[0] if found else FOLDER

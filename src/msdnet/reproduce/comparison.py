@@ -94,7 +94,7 @@ def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
 def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
     title = f"Budgeted batch classification on {_written(dataset)}"
-    msdnets = [Curve("MSDNet, each", (one,), budgeted, 6, marks=False) for one in systems.batch_msdnets]
+    msdnets = [Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.batch_msdnets]
     main = [
         *msdnets,
         Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
@@ -108,8 +108,8 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     with_ensembles = [
         Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
         *systems.ensembles(budgeted),
-        Curve("ResNets, single", systems.resnets, sizes, 3, kind="dots"),
-        Curve("DenseNets, single", systems.densenets, sizes, 4, kind="dots"),
+        Curve("ResNets, single", systems.resnets, sizes, 1, kind="dots"),
+        Curve("DenseNets, single", systems.densenets, sizes, 2, kind="dots"),
     ]
     figures = (
         Figure(f"budgeted_{dataset}", title, tuple(main)),

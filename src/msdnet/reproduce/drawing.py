@@ -1,5 +1,6 @@
 """From what was measured to figures in files, and to tables."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,8 +15,9 @@ __all__ = ["charts", "draw", "figure_table", "measured_of"]
 
 
 def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measurement]:
-    """All that was measured of an experiment's subjects, by their names; refused if it cannot be compared."""
-    found = [(subject, workshop.file_of(subject), workshop.measured(subject)) for subject in experiment.subjects]
+    """All that was measured for an experiment, by the systems' names; refused if it cannot be compared."""
+    everyone = experiment.everyone.values()
+    found = [(subject, workshop.file_of(subject), workshop.measured(subject)) for subject in everyone]
     known = [(subject, path, measured) for subject, path, measured in found if measured is not None]
     check_comparable(known)
     return {subject.name: measured for subject, _, measured in known}
@@ -33,8 +35,13 @@ def draw(experiment: Experiment, workshop: Workshop, folder: Path) -> list[Path]
 
 
 def figure_table(figure: Figure, measured: Mapping[str, Measurement]) -> list[tuple[str, str]]:
-    """Each curve's name and its points, for people who read numbers."""
+    """Each curve's name and its points, for people who read numbers; what several curves are called, told apart."""
+    names = Counter(curve.name for curve in figure.curves)
+    digits = 1 if figure.log_x else 3  # per cent, or shares
     return [
-        (curve.name, "  ".join(f"{place.x:,.4g}: {place.y:.3g}" for place in places))
+        (
+            curve.name if names[curve.name] == 1 else f"{curve.name}: {curve.subjects[0].name}",
+            "  ".join(f"{place.x:,.4g}: {place.y:.{digits}f}" for place in places),
+        )
         for curve, places in figure.places(measured)
     ]

@@ -3,10 +3,10 @@
 A system is declared once, by the curve that it makes in a figure; what must be trained follows from that.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from msdnet.reproduce.figure import Figure
-from msdnet.reproduce.subjects import Subject
+from msdnet.reproduce.subjects import Subject, trained_for
 
 __all__ = ["Experiment"]
 
@@ -28,3 +28,14 @@ class Experiment:
     def subjects(self) -> tuple[Subject, ...]:
         """Everything that is to be measured."""
         return tuple(dict.fromkeys(subject for figure in self.figures for subject in figure.subjects))
+
+    @property
+    def everyone(self) -> dict[str, Subject]:
+        """The same by their names, and the members of ensembles, which are measured on the way."""
+        return {one.name: one for subject in self.subjects for one in (*trained_for(subject), subject)}
+
+    def tried_with(self, *changes: str) -> "Experiment":
+        """The same, with what was changed to try it in every title, so that nobody takes it for the real one."""
+        note = f" (a try: {', '.join(changes)})" if changes else ""
+        figures = tuple(replace(figure, title=f"{figure.title}{note}") for figure in self.figures)
+        return replace(self, title=f"{self.title}{note}", figures=figures)

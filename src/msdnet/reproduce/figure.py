@@ -48,6 +48,8 @@ class Figure:
     x_name: str = "million multiply-adds an image"
     y_name: str = "test accuracy, %"
     log_x: bool = True
+    level: float | None = None
+    """A height that all are to be compared with."""
 
     @property
     def subjects(self) -> tuple[Subject, ...]:
@@ -80,7 +82,8 @@ class Figure:
             )
             for curve, places in self.places(measured)
         ]
-        return Lines(self.title, self.x_name, self.y_name, series, log_x=self.log_x)
+        x_name = f"{self.x_name}, logarithmic" if self.log_x else self.x_name
+        return Lines(self.title, x_name, self.y_name, series, log_x=self.log_x, level=self.level)
 
 
 def anytime(measured: Sequence[Measurement]) -> list[Place]:

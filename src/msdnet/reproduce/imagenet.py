@@ -59,7 +59,7 @@ def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
 def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
     curves = [
-        *(Curve("MSDNet, each", (one,), budgeted, 6, marks=False) for one in systems.msdnets),
+        *(Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.msdnets),
         Curve("MSDNet, best of held-out", systems.msdnets, envelope, 0),
         *(
             Curve(f"{name}, early exits", (one,), budgeted, colour, dashed=True)

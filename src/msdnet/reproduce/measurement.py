@@ -99,5 +99,5 @@ def _check(path: Path, what: str, found: object, expected: object, where: str = 
         found, expected, what = found.get(name), expected.get(name), f"{what}: {name}"
     raise ValueError(
         f"{path}: made in another way, so it cannot be drawn beside the others: {what} is {found!r}, and {expected!r}"
-        f"{where}. Remove the one that is wrong to have it made again"
+        f"{where}. Give the options that it was made with, or another folder, or remove it and its run"
     )

@@ -1,7 +1,7 @@
 """What an experiment would train, and how long that takes on this machine."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import torch
 
 from msdnet.data import ArrayData, Batch
 from msdnet.reproduce.experiment import Experiment
-from msdnet.reproduce.subjects import Trained, trained_for
+from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.reproduce.workshop import Standing, Workshop
 from msdnet.training.distributed import pick_device, processes
 from msdnet.training.run import make_step
@@ -31,14 +31,26 @@ class Planned:
     """To train what is left of it here, by itself."""
 
 
-def make_plan(experiment: Experiment, workshop: Workshop) -> Iterator[Planned]:
-    """Every network of the experiment in turn; the time of those that are missing is measured by a few steps."""
-    networks = {trained.name: trained for subject in experiment.subjects for trained in trained_for(subject)}
+def make_plan(
+    experiment: Experiment, workshop: Workshop, subjects: Sequence[Subject] | None = None
+) -> Iterator[Planned]:
+    """Every network of the experiment, or of some subjects of it; a few steps tell how long the missing ones take.
+
+    An ensemble asks its members themselves: until it is measured it takes more than their results.
+    """
+    wanted = experiment.subjects if subjects is None else subjects
+    networks = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
+    to_ask = {
+        trained
+        for subject in wanted
+        if isinstance(subject, Ensemble) and workshop.standing(subject) != "measured"
+        for trained in subject.members
+    }
     device = pick_device(workshop.device)
-    images = workshop.data.subset or experiment.training_images
+    images = min(workshop.data.subset or experiment.training_images, experiment.training_images)
     with processes(device):
         for trained in networks.values():
-            standing = workshop.standing(trained)
+            standing = workshop.training_standing(trained) if trained in to_ask else workshop.standing(trained)
             if standing in ("measured", "trained"):
                 yield Planned(trained.name, standing, 0.0)
             else:

@@ -35,6 +35,7 @@ FAMILIES = {
     "DenseNet": ("densenet_bc_58_12", _PLACES_OF_NINE),
     "ResNet": ("resnet_56", _PLACES_OF_NINE),
 }
+_COLOURS = {"MSDNet": 0, "ResNet": 1, "DenseNet": 2}  # as in the other figures
 
 
 def why_experiment(recipe: Recipe) -> Experiment:
@@ -42,15 +43,13 @@ def why_experiment(recipe: Recipe) -> Experiment:
     families = {family: _with_one_classifier(family, recipe) for family in FAMILIES}
     x_name = "place of the classifier on the way, as a share of the layers"
 
-    def figure(name: str, title: str, y_name: str, places: Places) -> Figure:
-        curves = (Curve(family, members, places, colour) for colour, (family, members) in enumerate(families.items()))
-        return Figure(name, title, tuple(curves), x_name, y_name, log_x=False)
+    def figure(name: str, title: str, places: Places) -> Figure:
+        curves = (Curve(family, members, places, _COLOURS[family]) for family, members in families.items())
+        return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
     figures = (
-        figure(
-            "why_intermediate", "One classifier on the way: its own accuracy", "relative accuracy", _of_intermediate
-        ),
-        figure("why_final", "One classifier on the way: the accuracy of the last", "relative accuracy", _of_final),
+        figure("why_intermediate", "One classifier on the way: its own accuracy", _of_intermediate),
+        figure("why_final", "One classifier on the way: the accuracy of the last", _of_final),
     )
     return Experiment("why", "A classifier on the way in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
 

@@ -1,6 +1,7 @@
 """Where experiments are done: trains what is missing, measures what is trained, and keeps one file for each."""
 
 import dataclasses
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +21,7 @@ from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
 from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
 from msdnet.training.checkpoint import load_tensors
-from msdnet.training.display import Display, EpochFigures
+from msdnet.training.display import Display, EpochFigures, duration
 from msdnet.training.distributed import (
     first_on_machine_first,
     is_first,
@@ -76,8 +77,10 @@ class Workshop:
 
     def standing(self, subject: Subject) -> Standing:
         """How far it has come; an ensemble as far as the least of its members."""
-        if self.file_of(subject).exists():
-            return "measured"
+        return "measured" if self.file_of(subject).exists() else self.training_standing(subject)
+
+    def training_standing(self, subject: Subject) -> Standing:
+        """How far its training has come, measured or not: an ensemble asks the networks themselves."""
         runs = [self.run_of(trained) for trained in trained_for(subject)]
         if all(is_finished(run) for run in runs):
             return "trained"
@@ -102,13 +105,17 @@ class Workshop:
             wanted = [subject for subject in subjects if self.standing(subject) != "measured"]
             if not wanted:
                 return []
-            with first_on_machine_first():  # without data nothing can be done: better told once, and now
+            with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
                 data = open_data(self.data.found(), device)
+                for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
+                    _check_writable(folder)
             return self._carry_out(wanted, data)
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
         needed = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
         to_train = [one for one in needed.values() if not is_finished(self.run_of(one))]
+        if is_first():
+            self.say(f"networks to train: {len(to_train)}, systems to measure: {len(wanted)}")
         failures = self._do(partial(self._train, data), self._costliest_first(to_train), self.at_once)
         told, ready = {failure.name for failure in failures}, []
         for subject in wanted:
@@ -134,7 +141,7 @@ class Workshop:
         failures = []
         for done in together(jobs, at_once=at_once, device=pick_device(self.device)):
             if done.error is not None:
-                failures.append(Failure(subjects[done.place].name, str(done.error)))
+                failures.append(Failure(subjects[done.place].name, _reason(done.error)))
                 self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
@@ -153,6 +160,8 @@ class Workshop:
         display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
             self._check_run(trained, data)
+            done = self.share_trained(trained) * trained.recipe.epochs
+            self.say(f"{trained.name}: goes on after {done:.0f} epochs")
             return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
         return train(
             trained.recipe,
@@ -170,6 +179,7 @@ class Workshop:
         members = trained_for(subject)
         for trained in members:
             self._check_run(trained, data)
+        self.say(f"{subject.name}: measuring")
         runs = [load_run(self.run_of(trained), data=data, device=self.device) for trained in members]
         networks = [run.network for run in runs]
         network = self._joined(subject, networks) if isinstance(subject, Ensemble) else networks[0]
@@ -214,12 +224,27 @@ class _Lines(Display):
     def __init__(self, name: str, say: Callable[[str], None]) -> None:
         self._name, self._say = name, say
 
+    def start(self, epochs: int, steps: int) -> None:
+        self._say(f"{self._name}: training, epochs: {epochs:,}, steps in each: {steps:,}")
+
     def epoch(self, figures: EpochFigures) -> None:
         if figures.held_out_accuracy is not None and figures.epoch < figures.epochs:
             self._say(
                 f"{self._name}: epoch {figures.epoch} of {figures.epochs}, loss {figures.loss:.3f}, held-out "
-                f"{_percent(figures.held_out_accuracy)}, {figures.seconds:.1f} s an epoch"
+                f"{_percent(figures.held_out_accuracy)}, {duration(figures.seconds_left)} left"
             )
+
+
+def _check_writable(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _reason(error: BaseException) -> str:
+    """The system's own errors have a file and a reason, ours a sentence."""
+    named = isinstance(error, OSError) and error.filename is not None
+    return f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
 
 
 def _percent(accuracies: Sequence[float]) -> str:

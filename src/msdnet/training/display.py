@@ -11,7 +11,7 @@ from typing import Any
 
 from msdnet.training.checkpoint import write_atomically
 
-__all__ = ["Display", "EpochFigures", "LiveDisplay", "MetricsFile", "PlainDisplay", "choose_display"]
+__all__ = ["Display", "EpochFigures", "LiveDisplay", "MetricsFile", "PlainDisplay", "choose_display", "duration"]
 
 
 @dataclass(frozen=True)
@@ -154,11 +154,11 @@ def _line(figures: EpochFigures) -> str:
     return (
         f"epoch {figures.epoch}/{figures.epochs}  loss {figures.loss:.3f}  train {_three(figures.train_accuracy)}"
         + (f"  held-out {_three(held_out)}" if held_out is not None else "")
-        + f"  {figures.images_per_second:,.0f} images/s  {_duration(figures.seconds_left)} left"
+        + f"  {figures.images_per_second:,.0f} images/s  {duration(figures.seconds_left)} left"
     )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Hours, minutes and seconds, as far as they matter."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
