@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_whole, from_mapping, numbers, table_from_json, whole_numbers
+from msdnet.checks import check_whole, from_mapping, make_tuples, numbers, table_from_json, whole_numbers
 from msdnet.config import NetworkConfig
 
 __all__ = [
@@ -124,7 +124,7 @@ class Manifest:
             raise TypeError("files must be a table of checksums by file name")
         if not isinstance(self.classes, list | tuple):
             raise TypeError(f"classes must be a list of names, got {self.classes!r}")
-        object.__setattr__(self, "classes", tuple(self.classes))
+        make_tuples(self, "classes")
         if len(self.classes) != self.network.classes or not all(isinstance(name, str) for name in self.classes):
             raise ValueError(f"classes must be {self.network.classes} names, got {len(self.classes)}")
         if self.images.channels != self.network.input_channels:

@@ -21,6 +21,7 @@ __all__ = [
     "check_number",
     "check_whole",
     "from_mapping",
+    "make_tuples",
     "numbers",
     "table_from_json",
     "whole_numbers",
@@ -76,6 +77,13 @@ def _entries(name: str, values: object, kind: str) -> Iterable[object]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a list of {kind}, got {values!r}")
     return values
+
+
+def make_tuples(instance: object, *fields: str) -> None:
+    """Lists, as they come from a file, are tuples in a frozen dataclass; nothing stays nothing."""
+    for name in fields:
+        values = getattr(instance, name)
+        object.__setattr__(instance, name, None if values is None else tuple(values))
 
 
 def table_from_json(text: str, what: str, newest: int) -> dict[str, Any]:

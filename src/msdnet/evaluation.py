@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.anytime import AnytimeCurve
-from msdnet.checks import check_whole
+from msdnet.checks import check_whole, make_tuples
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
@@ -43,7 +43,7 @@ class BudgetPoint:
     """Images that left at each exit."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left", tuple(self.left))  # a list, where it comes from a file
+        make_tuples(self, "left")
 
 
 @dataclass(frozen=True, eq=False)

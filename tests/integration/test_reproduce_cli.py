@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from msdnet.cli.reproduce import _changes
 from msdnet.reproduce import find_experiment
 from msdnet.reproduce.subjects import Ensemble, trained_for
 from tests.unit.test_reproduce import measured, point
@@ -76,6 +77,12 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
     assert all(Path(file).exists() for file in told["files"])
     table = run("densenet-star", "--draw", "--results", str(tmp_path / "results")).stdout
     assert "ensemble: DenseNets*, varying" in table
+
+
+def test_what_makes_a_try_is_told_in_words() -> None:
+    assert _changes(None, None, None) == []
+    assert _changes(1, 32, 3000) == ["1 epoch", "batches of 32", "3,000 images"]
+    assert _changes(21, None, None) == ["21 epochs"]
 
 
 def test_a_try_has_places_of_its_own(tmp_path: Path) -> None:

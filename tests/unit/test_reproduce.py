@@ -128,13 +128,13 @@ def test_what_is_done_stays_done(done: Workshop) -> None:
 
 
 def test_figures_are_drawn_from_what_is_there(done: Workshop, tmp_path: Path) -> None:
-    written = draw(SMALL, done, tmp_path)
+    written = draw(SMALL, measured_of(SMALL, done), tmp_path)
     assert [path.name for path in written if path.suffix == ".svg"] == ["small_anytime.svg", "small_budgeted.svg"]
     assert "Small networks, anytime" in written[0].read_text()
     part = dataclasses.replace(done, results=tmp_path / "part")
-    assert draw(SMALL, part, tmp_path) == []
+    assert draw(SMALL, measured_of(SMALL, part), tmp_path) == []
     read_measurement(done.file_of(MANY_EXITS)).save(part.file_of(MANY_EXITS))
-    drawn = draw(SMALL, part, tmp_path)
+    drawn = draw(SMALL, measured_of(SMALL, part), tmp_path)
     assert {path.stem for path in drawn} == {"small_anytime"}, "the other has nothing to show"
 
 

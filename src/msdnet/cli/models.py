@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from msdnet.files import Labelled
     from msdnet.runtime import Model
 
-__all__ = ["SAMPLES", "evaluate", "models", "open_images"]
+__all__ = ["SAMPLES", "Dataset", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 

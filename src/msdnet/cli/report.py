@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from msdnet.cli.models import SAMPLES, open_images
+from msdnet.cli.models import SAMPLES, Dataset, open_images
 
-__all__ = ["report"]
+__all__ = ["Classes", "report"]
 
 Target = Annotated[
     str,
@@ -21,9 +21,6 @@ Data = Annotated[
         metavar="FOLDER",
         help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones.",
     ),
-]
-Dataset = Annotated[
-    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
 ]
 Classes = Annotated[
     list[str] | None,

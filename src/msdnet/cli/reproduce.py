@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,15 +11,14 @@ import typer
 
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import plan_gallery, show_gallery
+from msdnet.cli.report import Classes
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
-    from msdnet.reproduce import Experiment, Failure, Workshop
+    from msdnet.reproduce import Experiment, Failure, Measurement, Workshop
     from msdnet.reproduce.subjects import Subject
 
 __all__ = ["reproduce"]
-
-_WRITTEN = {"batch_size": "batch-size", "classes": "class"}  # options that are written in another way than here
 
 Name = Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]", help="One of --list.")]
 ListAll = Annotated[bool, typer.Option("--list", help="List the experiments.")]
@@ -63,14 +63,6 @@ Device = Annotated[
 ModelName = Annotated[
     str | None, typer.Option("--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.")
 ]
-Classes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--class",
-        metavar="NAME",
-        help="A class for the gallery; may be given several times. Default: those with most hard images.",
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
@@ -110,13 +102,14 @@ def reproduce(
     results, runs = results or Path("results", place), runs or Path("runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
-        _refuse(name, only=only, epochs=epochs, batch_size=batch_size, subset=subset, device=device)
+        trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
+        _refuse(name, trains | {"--only": only, "--device": device})
         if plan:
             plan_gallery(model, as_json)
         else:
             show_gallery(model, data, classes or [], results=results, figures=drawn, draw=draw, as_json=as_json)
         return
-    _refuse(name, model=model, classes=classes)
+    _refuse(name, {"--model": model, "--class": classes})
     experiment = _find(name, data, epochs, batch_size).tried_with(*changes)
     workshop = Workshop(
         _data_config(experiment.dataset, data, subset, needed=not (plan or draw)),
@@ -136,15 +129,21 @@ def reproduce(
 
 def _changes(epochs: int | None, batch_size: int | None, subset: int | None) -> list[str]:
     """What makes a try of an experiment, in words."""
-    told = {"{} epochs": epochs, "batches of {}": batch_size, "{} images": subset}
-    return [words.format(value).replace("1 epochs", "1 epoch") for words, value in told.items() if value is not None]
+    told = []
+    if epochs is not None:
+        told.append("1 epoch" if epochs == 1 else f"{epochs} epochs")
+    if batch_size is not None:
+        told.append(f"batches of {batch_size}")
+    if subset is not None:
+        told.append(f"{subset:,} images")
+    return told
 
 
-def _refuse(name: str, **options: object) -> None:
+def _refuse(name: str, options: Mapping[str, object]) -> None:
     """What is of no use for an experiment is not passed over in silence."""
     for option, value in options.items():
         if value is not None:
-            raise ValueError(f"--{_WRITTEN.get(option, option)} is of no use for {name}")
+            raise ValueError(f"{option} is of no use for {name}")
 
 
 def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | None) -> "Experiment":
@@ -172,7 +171,7 @@ def _chosen(experiment: "Experiment", only: list[str]) -> list["Subject"]:
 def _reproduce(
     experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], figures: Path, *, draw: bool, as_json: bool
 ) -> None:
-    from msdnet.reproduce import measured_of
+    from msdnet.reproduce import charts, measured_of
     from msdnet.training import Interrupted
     from msdnet.training.distributed import is_first
 
@@ -182,9 +181,10 @@ def _reproduce(
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # of several processes under torchrun
-        if draw and not measured_of(experiment, workshop):
+        measured = measured_of(experiment, workshop)
+        if draw and not charts(experiment, measured):
             raise ValueError(f"{workshop.results}: nothing is measured yet that could be drawn")
-        _draw(experiment, workshop, figures, failures, as_json)
+        _draw(experiment, measured, figures, failures, as_json)
     if failures:
         names = ", ".join(failure.name for failure in failures)
         raise ValueError(f"{len(failures)} of {len(chosen)} systems came to nothing: {names}; see above why")
@@ -232,14 +232,17 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
 
 
 def _draw(
-    experiment: "Experiment", workshop: "Workshop", folder: Path, failures: list["Failure"], as_json: bool
+    experiment: "Experiment",
+    measured: "Mapping[str, Measurement]",
+    folder: Path,
+    failures: "Sequence[Failure]",
+    as_json: bool,
 ) -> None:
     """Draw and tell what there is."""
-    from msdnet.reproduce import draw, figure_table, measured_of
+    from msdnet.reproduce import draw, figure_table
 
-    measured = measured_of(experiment, workshop)
     claims = judged(experiment.name, measured)
-    written = draw(experiment, workshop, folder)
+    written = draw(experiment, measured, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
     if as_json:
         curves = {

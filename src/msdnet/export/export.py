@@ -27,7 +27,6 @@ from msdnet.bundle import (
     stage_file,
 )
 from msdnet.card import write_card
-from msdnet.config import MSDNetConfig
 from msdnet.data import Batch, ImageData
 from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
@@ -103,17 +102,21 @@ def export_run(
 
 def _averaging(network: StagedNetwork, power: float | None) -> MSDNet:
     """The same network, whose exits answer with such an average."""
-    if not isinstance(network.config, MSDNetConfig):
-        raise ValueError("averaging is for the exits of an MSDNet")
-    made = create_network(network.config, averaging=power)
+    made = create_network(_msdnet(network).config, averaging=power)
     made.load_state_dict(network.state_dict())
     return made.to(next(network.parameters()).device).eval()
+
+
+def _msdnet(network: StagedNetwork) -> MSDNet:
+    if not isinstance(network, MSDNet):
+        raise ValueError("averaging is for the exits of an MSDNet")
+    return network
 
 
 def _compare(network: StagedNetwork, held_out: Iterable[Batch]) -> AveragingChoice:
     """The usual powers, and the one that it was trained with, if any."""
     alone = _averaging(network, None)
-    powers = (*POWERS, network.config.averaging) if isinstance(network.config, MSDNetConfig) else POWERS
+    powers = (*POWERS, _msdnet(network).config.averaging)
     return choose_averaging(alone.config, *all_logits(alone, held_out), powers)
 
 

@@ -14,7 +14,7 @@ from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, 
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
 
-__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "halfway_budget", "usual_budgets"]
+__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "usual_budgets"]
 
 Method = Literal["accuracy", "paper"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -31,16 +31,6 @@ def usual_budgets(costs: ArrayLike, count: int = 10) -> list[float]:
     known = check_costs(costs)
     low, high = 1.1 * known[0], max(known[-1], 1.1 * known[0])
     return sorted({float(f"{budget:.3g}") for budget in np.geomspace(low, high, count)})
-
-
-def halfway_budget(costs: ArrayLike) -> float:
-    """One budget to show, where nobody has asked for another: the geometric mean of the first and the last exit's cost.
-
-    >>> halfway_budget([10, 30, 40])
-    20.0
-    """
-    known = check_costs(costs)
-    return float(np.sqrt(known[0] * known[-1]))
 
 
 class Policy:

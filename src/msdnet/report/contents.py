@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
-from msdnet.policy import METHODS, Method, PolicyFamily, halfway_budget, usual_budgets
+from msdnet.policy import METHODS, Method, PolicyFamily, usual_budgets
 from msdnet.published import Setting, published_for
 from msdnet.report.charts import Lines, Panel, Panels, Pictures, Series, Shares
 from msdnet.report.gallery import easy_and_hard, even_budget, gallery
@@ -212,7 +212,7 @@ def _calibration(sure: Floats, right: NDArray[np.bool_]) -> tuple[list[float], l
 def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
     """Which classes are hard: at the budget half-way, how often right, and what they take."""
     costs = subject.model.costs
-    budget = halfway_budget(costs)
+    budget = float(np.sqrt(costs[0] * costs[-1]))
     exits = subject.family("accuracy", costs).policy(budget).exits(evaluation.confidence)
     right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
     found = []
@@ -240,7 +240,8 @@ def _gallery(subject: Subject, evaluation: Evaluation, data: Labelled) -> Sectio
         f"rightly at the last. At {budget / 1e6:,.4g} million multiply-adds an image on average the paper's thresholds "
         "let about as many images leave at each exit. Which images are shown was drawn at random."
     )
-    return Section("Easy and hard images", text, html=gallery(easy_and_hard(evaluation, budget), data, subject.wanted))
+    found = easy_and_hard(evaluation, evaluation.exits(budget, method="paper"))
+    return Section("Easy and hard images", text, html=gallery(found, data, subject.wanted))
 
 
 def _training(run: Path) -> Section:

@@ -110,9 +110,8 @@ def choose(found: EasyAndHard, labels: NDArray[np.int64], wanted: Sequence[int] 
         yield Chosen(label, *(_drawn(chance, (labels == label) & images) for images in found))
 
 
-def easy_and_hard(evaluation: Evaluation, budget: float) -> EasyAndHard:
-    """Of the images that are let go within a budget by the paper's policy."""
-    exits = evaluation.exits(budget, method="paper")
+def easy_and_hard(evaluation: Evaluation, exits: NDArray[np.intp]) -> EasyAndHard:
+    """Of the images that are let go at these exits (N)."""
     first, last = evaluation.correct[:, 0], evaluation.correct[:, -1]
     return EasyAndHard(first & (exits == 0), ~first & (exits == evaluation.correct.shape[1] - 1) & last)
 

@@ -28,9 +28,9 @@ def charts(experiment: Experiment, measured: Mapping[str, Measurement]) -> dict[
     return {figure.name: figure.chart(measured) for figure in experiment.figures if figure.can_be_drawn(measured)}
 
 
-def draw(experiment: Experiment, workshop: Workshop, folder: Path) -> list[Path]:
+def draw(experiment: Experiment, measured: Mapping[str, Measurement], folder: Path) -> list[Path]:
     """Draw what is there, as SVG, and as PNG where resvg is installed; which files were written."""
-    drawn = charts(experiment, measured_of(experiment, workshop))
+    drawn = charts(experiment, measured)
     return [path for name, chart in drawn.items() for path in write_chart(chart, folder / f"{name}.svg")]
 
 

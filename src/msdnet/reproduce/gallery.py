@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from msdnet.checks import from_mapping, table_from_json
+from msdnet.checks import from_mapping, make_tuples, table_from_json
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
 from msdnet.machine import describe_machine
@@ -38,8 +38,7 @@ class ShownClass:
     hard: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        for field in ("easy", "hard"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
+        make_tuples(self, "easy", "hard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +61,7 @@ class Gallery:
     made_by: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        for field in ("left", "right"):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
+        make_tuples(self, "left", "right")
         known = (c if isinstance(c, ShownClass) else from_mapping(ShownClass, c, "a class") for c in self.classes)
         object.__setattr__(self, "classes", tuple(known))
 
@@ -91,7 +89,7 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
     evaluation, budget = evaluate(model, data), even_budget(model.costs)
     exits = evaluation.exits(budget, method="paper")
     rightly = evaluation.correct[np.arange(len(exits)), exits]
-    found = easy_and_hard(evaluation, budget)
+    found = easy_and_hard(evaluation, exits)
     return Gallery(
         model=manifest.name,
         fingerprint=model.bundle.fingerprint,

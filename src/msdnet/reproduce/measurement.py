@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import from_mapping, table_from_json
+from msdnet.checks import from_mapping, make_tuples, table_from_json
 from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
@@ -52,8 +52,7 @@ class Measurement:
     """Versions, hardware and commit of the measuring."""
 
     def __post_init__(self) -> None:
-        for name in ("seeds", "trained_by", "costs", "whole_costs", "held_out_accuracy", "test_accuracy"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        make_tuples(self, "seeds", "trained_by", "costs", "whole_costs", "held_out_accuracy", "test_accuracy")
         points = (p if isinstance(p, BudgetPoint) else from_mapping(BudgetPoint, p, "a point") for p in self.points)
         object.__setattr__(self, "points", tuple(points))
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, cast
 import torch
 from torch import Tensor
 
+from msdnet.checks import make_tuples
 from msdnet.data.base import Batch, Epoch, ImageData, Shard
 from msdnet.files import Part
 from msdnet.training.augmentation import augmented_batches
@@ -57,9 +58,7 @@ class Summary:
     peak_memory_bytes: int | None
 
     def __post_init__(self) -> None:
-        for name in ("held_out_accuracy", "test_accuracy", "costs"):  # lists, where they come from a file
-            values = getattr(self, name)
-            object.__setattr__(self, name, None if values is None else tuple(values))
+        make_tuples(self, "held_out_accuracy", "test_accuracy", "costs")
 
 
 @dataclass

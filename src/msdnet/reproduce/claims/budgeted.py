@@ -6,13 +6,14 @@ from functools import partial
 import numpy as np
 
 from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
-from msdnet.reproduce.claims.readings import Tradeoff, cheaper, span
+from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, cheaper, span
 from msdnet.reproduce.claims.systems import (
     DENSENETS,
     FRACTALNET,
     IDENTICAL,
     MSDNETS,
     NAMES,
+    PUBLISHED,
     RESNETS,
     STOCHASTIC,
     VARYING,
@@ -27,8 +28,7 @@ from msdnet.reproduce.figure import Place, anytime, budgeted, sizes
 
 __all__ = ["A_TENTH", "CIFAR10", "CLAIMS", "CONSISTENTLY", "FIVE_TIMES"]
 
-_PUBLISHED = "the published FractalNet-20"
-_DEARER = ("Wide ResNets", "stochastic depth", _PUBLISHED)
+_DEARER = ("Wide ResNets", "stochastic depth", PUBLISHED)
 """All of these cost more than any MSDNet can spend."""
 
 Rivals = Callable[[Measured], Mapping[str, list[Place]]]
@@ -47,7 +47,7 @@ def _all_on_cifar10(measured: Measured) -> dict[str, list[Place]]:
         "DenseNets": sizes(measured.each(DENSENETS)),
         **{NAMES[name]: budgeted([measured[name]]) for name in VARYING},
         **_with_classifiers(measured),
-        _PUBLISHED: published_fractalnet("cifar10"),
+        PUBLISHED: published_fractalnet("cifar10"),
     }
 
 
@@ -59,7 +59,7 @@ def _all_on_cifar100(measured: Measured) -> dict[str, list[Place]]:
         "Wide ResNets": sizes(measured.each(WIDE_RESNETS)),
         "stochastic depth": sizes([measured[STOCHASTIC]]),
         NAMES[FRACTALNET]: [*anytime(fractalnet), *sizes(fractalnet)],
-        _PUBLISHED: published_fractalnet("cifar100"),
+        PUBLISHED: published_fractalnet("cifar100"),
     }
 
 
@@ -68,13 +68,12 @@ def _above(measured: Measured, rivals: Rivals, margin: float, on_par: float = ON
 
     Of every kind something must be met within their costs, but for those that are dearer as a whole.
     """
-    best, words, holds = best_of_msdnets(measured), [], True
-    for kind, places in rivals(measured).items():
-        found = best.gains(places)
-        words.append(found.against(kind))
+
+    def holds(kind: str, found: Gains) -> bool:
         met = found.beyond if kind in _DEARER else found.within
-        holds &= bool(met) and found.outperforms(margin, on_par)
-    return Finding("; ".join(words), holds)
+        return bool(met) and found.outperforms(margin, on_par)
+
+    return against_each(best_of_msdnets(measured), rivals(measured), holds)
 
 
 def _a_tenth_of_resnet_110(measured: Measured) -> Finding:

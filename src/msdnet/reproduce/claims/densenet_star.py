@@ -14,8 +14,7 @@ def _anytime(measured: Measured) -> Finding:
     over_plain = [gain for side in in_steps(star).gains(anytime([plain])) for gain in side]
     msdnet = in_steps(measured["cifar_anytime"]).gains(anytime([star]))
     words = f"{span(over_plain)} points against DenseNets; MSDNet {msdnet.against('DenseNets*')}"
-    met = bool(over_plain and msdnet.within)
-    return Finding(words, met and min(over_plain) > ON_PAR and min(msdnet.within) > 0)
+    return Finding(words, bool(over_plain) and min(over_plain) > ON_PAR and msdnet.above(0))
 
 
 def _budgeted(measured: Measured) -> Finding:

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured, NotMeasured
-from msdnet.reproduce.claims.readings import Tradeoff, cheaper, in_steps, span
+from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, cheaper, in_steps, span
 from msdnet.reproduce.claims.systems import best_of_msdnets, ensembles_are_no_better
 from msdnet.reproduce.figure import anytime, sizes
 from msdnet.reproduce.imagenet import DENSENETS, MSDNETS, RESNETS
@@ -17,14 +17,14 @@ _CLASSES = 1000
 _ENSEMBLES = {"ensemble_resnets": ("ensemble of ResNets", RESNETS), "ensemble_densenets": ("of DenseNets", DENSENETS)}
 
 
+def _above(_: str, found: Gains) -> bool:
+    return found.above(ON_PAR)
+
+
 def _above_ensembles(measured: Measured) -> Finding:
     """What they bring beyond MSDNet's full cost is told and does not count: the paper's figure ends about there."""
-    msdnet, words, holds = in_steps(measured[MSDNETS[-1]]), [], True
-    for name, (called, _) in _ENSEMBLES.items():
-        found = msdnet.gains(anytime([measured[name]]))
-        words.append(found.against(f"the exits of the {called}"))
-        holds &= bool(found.within) and min(found.within) > ON_PAR
-    return Finding("; ".join(words), holds)
+    rivals = {f"the exits of the {called}": anytime([measured[name]]) for name, (called, _) in _ENSEMBLES.items()}
+    return against_each(in_steps(measured[MSDNETS[-1]]), rivals, _above)
 
 
 def _four_to_eight_points(measured: Measured) -> Finding:
@@ -36,12 +36,8 @@ def _four_to_eight_points(measured: Measured) -> Finding:
 
 def _above_single_networks(measured: Measured) -> Finding:
     """Of the same cost, as the paper says: dearer ones are told and do not count."""
-    best, words, holds = best_of_msdnets(measured, MSDNETS), [], True
-    for kind, names in {"ResNets": RESNETS, "DenseNets": DENSENETS}.items():
-        found = best.gains(sizes(measured.each(names)))
-        words.append(found.against(kind))
-        holds &= bool(found.within) and min(found.within) > ON_PAR
-    return Finding("; ".join(words), holds)
+    rivals = {"ResNets": sizes(measured.each(RESNETS)), "DenseNets": sizes(measured.each(DENSENETS))}
+    return against_each(best_of_msdnets(measured, MSDNETS), rivals, _above)
 
 
 def _at_1700_million(measured: Measured) -> Finding:

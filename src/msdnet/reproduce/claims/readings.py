@@ -1,15 +1,16 @@
 """What claims read off measurements: points above others at their cost, costs of equal accuracy, and words for both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from msdnet.reproduce.claims.claim import Finding
 from msdnet.reproduce.figure import Place, anytime
 from msdnet.reproduce.measurement import Measurement
 
-__all__ = ["Gains", "Tradeoff", "cheaper", "in_steps", "listed", "span"]
+__all__ = ["Gains", "Tradeoff", "against_each", "cheaper", "in_steps", "listed", "span"]
 
 
 class Gains(NamedTuple):
@@ -19,6 +20,10 @@ class Gains(NamedTuple):
     """Up to the most that it can spend."""
     beyond: list[float]
     """Where the others spend more, against its last answer."""
+
+    def above(self, margin: float) -> bool:
+        """Above some others, and all of them, by more than a margin; those that spend more do not count."""
+        return min(self.within, default=-np.inf) > margin
 
     def outperforms(self, margin: float, on_par: float) -> bool:
         """Above the others by more than a margin wherever it can spend as much, and on par where they spend more."""
@@ -74,6 +79,13 @@ class Tradeoff:
                 way = (goal - before.y) / (after.y - before.y)
                 return cost / float(np.exp(np.log(before.x) + way * np.log(after.x / before.x)))
         return None
+
+
+def against_each(ours: Tradeoff, rivals: Mapping[str, Sequence[Place]], holds: Callable[[str, Gains], bool]) -> Finding:
+    """How many points it is above each kind of rivals; a claim holds if it does so against all of them."""
+    found = {kind: ours.gains(places) for kind, places in rivals.items()}
+    words = "; ".join(gains.against(kind) for kind, gains in found.items())
+    return Finding(words, all(holds(kind, gains) for kind, gains in found.items()))
 
 
 def in_steps(one: Measurement) -> Tradeoff:

@@ -16,6 +16,7 @@ __all__ = [
     "IDENTICAL",
     "MSDNETS",
     "NAMES",
+    "PUBLISHED",
     "RESNETS",
     "STARS",
     "STOCHASTIC",
@@ -36,7 +37,7 @@ WITH_CLASSIFIERS = ("resnet_mc", "densenet_mc")
 VARYING = ("ensemble_resnets_varying", "ensemble_densenets_varying")
 IDENTICAL = ("ensemble_resnet_20", "ensemble_densenet_bc_28_12")
 ENSEMBLES = (*VARYING, *IDENTICAL)
-STOCHASTIC, FRACTALNET = "stochastic_110", "fractalnet_20"
+STOCHASTIC, FRACTALNET, PUBLISHED = "stochastic_110", "fractalnet_20", "the published FractalNet-20"
 WIDE_RESNETS = ("wide_resnet_16_4", "wide_resnet_40_4")
 NAMES = {
     "resnet_mc": "ResNet-MC",
