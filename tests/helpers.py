@@ -1,15 +1,22 @@
-"""What several tests need: networks whose BN has seen data, a measure of how far apart logits are, small data."""
+"""What several tests need: networks whose BN has seen data, how far apart logits are, small data, the command."""
 
+import io
+import subprocess
+import sys
+import warnings
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from msdnet import MSDNetConfig
 from msdnet.bundle import Bundle, ImageSpec
+from msdnet.cli import main
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation
 from msdnet.export import export_network
 from msdnet.files import Part
@@ -111,3 +118,18 @@ def tiny_bundle(folder: Path, *, held_out: bool = True, seed: int = 0, config: M
         images=ImageSpec(side=12, resize=14, mean=(0.5, 0.4, 0.3), std=(0.2, 0.25, 0.3)),
         held_out=data.batches("held_out", 16) if held_out else None,
     )
+
+
+def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The `msdnet` command in this process: it need not wait for torch to be imported once more."""
+    out, errors, shown = io.StringIO(), io.StringIO(), warnings.showwarning
+    code: object = 0
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(errors):
+        patch.setattr(sys, "argv", ["msdnet", *arguments])
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            warnings.showwarning = shown
+    return subprocess.CompletedProcess(["msdnet", *arguments], int(str(code or 0)), out.getvalue(), errors.getvalue())

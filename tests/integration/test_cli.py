@@ -18,6 +18,7 @@ from PIL import Image
 import msdnet
 from msdnet import MSDNetConfig
 from msdnet.cli import app
+from tests.helpers import run_here
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -84,12 +85,14 @@ def test_a_config_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "network.json"
     for content, why in (("{", "must be JSON"), ('{"exit": [1]}', "did you mean 'exits'"), ("[]", "a table of fields")):
         path.write_text(content)
-        refused = run("train", "fast", "--network", str(path), "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+        refused = run_here(
+            "train", "fast", "--network", str(path), "--data", str(tmp_path), "--out", str(tmp_path / "run")
+        )
         assert refused.returncode == 1
         assert refused.stderr.startswith(f"msdnet: {path}: a network config")
         assert why in refused.stderr
         assert refused.stderr.count("\n") == 1
-    missing = run("train", "fast", "--network", "no.json", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+    missing = run_here("train", "fast", "--network", "no.json", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
     assert missing.stderr == "msdnet: no.json: No such file or directory\n"
 
 
@@ -163,14 +166,14 @@ def test_averaging_is_chosen_on_held_out_images(place: Path, tmp_path: Path) -> 
 
 
 def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None:
-    again = run("export", str(place / "run"), "--out", str(place / "bundle"))
+    again = run_here("export", str(place / "run"), "--out", str(place / "bundle"))
     assert again.returncode == 1
     assert "is there already" in again.stderr
-    nothing = run("export", str(place), "--out", str(tmp_path / "x"))
+    nothing = run_here("export", str(place), "--out", str(tmp_path / "x"))
     assert nothing.stderr.startswith(f"msdnet: {place}: no training run")
     (place / "photos").rename(place / "moved")
     try:
-        lost = run("export", str(place / "run"), "--out", str(tmp_path / "second"))
+        lost = run_here("export", str(place / "run"), "--out", str(tmp_path / "second"))
     finally:
         (place / "moved").rename(place / "photos")
     assert lost.returncode == 1

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -26,12 +25,11 @@ from msdnet.networks import create_network
 from msdnet.report.charts import PAPER
 from msdnet.reproduce import Gallery, make_gallery, read_gallery
 from msdnet.samples import cifar10
-from tests.helpers import TINY, tiny_bundle
+from tests.helpers import TINY, run_here, tiny_bundle
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "msdnet", "reproduce", "gallery", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_here("reproduce", "gallery", *arguments)
 
 
 @pytest.fixture(scope="module")

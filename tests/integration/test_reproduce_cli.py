@@ -1,8 +1,7 @@
-"""`msdnet reproduce`, as a process of its own."""
+"""`msdnet reproduce`, the command."""
 
 import json
 import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import pytest
 from msdnet.cli.reproduce import _changes
 from msdnet.reproduce import find_experiment
 from msdnet.reproduce.subjects import Ensemble, trained_for
+from tests.helpers import run_here
 from tests.unit.test_reproduce import measured, point
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "msdnet", "reproduce", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_here("reproduce", *arguments)
 
 
 def test_experiments_are_listed() -> None:
@@ -85,11 +84,11 @@ def test_what_makes_a_try_is_told_in_words() -> None:
     assert _changes(21, None, None) == ["21 epochs"]
 
 
-def test_a_try_has_places_of_its_own(tmp_path: Path) -> None:
+def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_up_results(tmp_path / "results/reproduction", "densenet-star")
-    command = [sys.executable, "-m", "msdnet", "reproduce", "densenet-star", "--draw"]
+    monkeypatch.chdir(tmp_path)
     for options, message in (([], ""), (["--epochs", "1"], "msdnet: results/try: nothing is measured yet")):
-        done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = run("densenet-star", "--draw", *options)
         assert done.stderr.startswith(message)
         assert bool(done.returncode) == bool(message)
 

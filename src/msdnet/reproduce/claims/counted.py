@@ -1,6 +1,7 @@
 """Claims for which nothing needs to be trained: networks are built without values, and counted."""
 
 from dataclasses import replace
+from functools import cache
 
 import torch
 
@@ -22,11 +23,13 @@ def _network(network: str | NetworkConfig) -> StagedNetwork:
         return create_network(network)
 
 
+@cache
 def _millions(network: str | NetworkConfig, *, lazy: bool = False) -> list[float]:
     """Multiply-adds to each exit."""
     return [cost / 1e6 for cost in _network(network).costs(_SIDE, lazy=lazy)]
 
 
+@cache
 def _parameters(network: str | NetworkConfig) -> float:
     """In millions."""
     return sum(parameter.numel() for parameter in _network(network).parameters()) / 1e6
