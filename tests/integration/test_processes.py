@@ -36,13 +36,15 @@ train(RECIPE, data=ColouredSquares(), network=TINY, out=sys.argv[1], device="cpu
 def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    subprocess.run(
+    done = subprocess.run(
         [*TORCHRUN, script, tmp_path / "run"],
-        check=True,
+        check=False,
         capture_output=True,
+        text=True,
         cwd=Path(__file__).parents[2],
         env=_environment(),
     )
+    assert done.returncode == 0, done.stderr
     together, _ = load_tensors(tmp_path / "run" / "model.safetensors")
     alone = train_alone()
     for name, tensor in alone.items():

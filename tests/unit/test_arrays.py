@@ -73,6 +73,17 @@ def test_an_epoch_follows_from_its_number_and_seed_alone() -> None:
     assert not first[0].equal(images(data, seed=1)[0])
 
 
+def test_batches_that_are_made_together_are_as_if_made_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    epoch = Epoch(8, number=1)
+    together = list(some_data().training_batches(epoch))
+    monkeypatch.setattr("msdnet.data.base.NUMBERS_AT_ONCE", 1)
+    one_by_one = list(some_data().training_batches(epoch))
+    assert len(together) > 1
+    for ours, theirs in zip(together, one_by_one, strict=True):
+        assert ours.images.equal(theirs.images)
+        assert ours.labels.equal(theirs.labels)
+
+
 @pytest.mark.parametrize("mirror", [True, False])
 def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
     """Each image is a ramp from left to right: a crop of it still rises, unless it is mirrored."""

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from msdnet.data import UNREADABLE, Batch, Epoch, Normalisation, Shard
+from msdnet.data.base import batches_at_once
 from msdnet.training.augmentation import DISTORTIONS, augmented_batches, distort, erase, mix
 from msdnet.training.recipe import Augmentation, Recipe
 from tests.helpers import ColouredSquares
@@ -61,6 +62,18 @@ def test_draws_follow_from_seed_epoch_and_step_alone() -> None:
     assert not torch.equal(first[0], first[1]), "steps differ"
     for other in (Epoch(16, 1), Epoch(16, 0, seed=1), Epoch(16, 0, shard=Shard(1, 2))):
         assert not torch.equal(first[0], holes(other)[0])
+
+
+@pytest.mark.parametrize("length", [1, 2, 4, 6])
+def test_an_epoch_can_be_taken_up_at_any_batch_of_a_run(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msdnet.data.base.NUMBERS_AT_ONCE", length * 16 * 3 * 12 * 12)
+    assert batches_at_once(Epoch(16, 0), (3, 12, 12)) == length
+    whole = batches(EVERYTHING, Epoch(16, 2, seed=5))
+    assert len(whole) == 6
+    for first in range(6):
+        assert same(whole[first:], batches(EVERYTHING, Epoch(16, 2, seed=5, first=first)))
+    runs = [whole[k] for k in range(0, 6, length)]
+    assert len({batch.images.sum().item() for batch in runs}) == len(runs), "each run has draws of its own"
 
 
 def test_the_last_epochs_may_be_plain() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from msdnet.data.base import Batch, Epoch, ImageData, Normalisation
+from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
 from msdnet.files import Part, hold_out
 
 __all__ = ["ArrayData"]
@@ -77,8 +77,11 @@ class ArrayData(ImageData):
         corners = torch.randint(0, 2 * self._padding + 1, (size, 2), generator=generator)
         flips = torch.randint(0, 2 if self._mirror else 1, (size, 1), generator=generator)
         draws = torch.cat([order[:, None], corners, flips], dim=1).to(self.device, non_blocking=True)
-        for draw in epoch.shares(draws):
-            yield Batch(self._crop(draw), self._labels["train"][draw[:, 0]])
+        shares = epoch.shares(draws)
+        for run in in_runs(shares, batches_at_once(epoch, self.image_shape)):
+            draw = torch.cat(run)
+            images, labels = self._crop(draw), self._labels["train"][draw[:, 0]]
+            yield from map(Batch, images.chunk(len(run)), labels.chunk(len(run)))
 
     def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
         images, labels = self._part(part)

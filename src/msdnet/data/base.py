@@ -5,11 +5,13 @@ never trained on, for thresholds and for choosing between models; `test` is for 
 Knows nothing of networks.
 """
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,10 +19,15 @@ from torch import Tensor
 from msdnet.checks import check_whole
 from msdnet.files import Part
 
-__all__ = ["UNREADABLE", "Batch", "Epoch", "ImageData", "Normalisation", "Part", "Shard"]
+__all__ = ["UNREADABLE", "Batch", "Epoch", "ImageData", "Normalisation", "Part", "Shard", "batches_at_once", "in_runs"]
+
+T = TypeVar("T")
 
 # The label of an image that could not be read: it counts in no loss and in no accuracy.
 UNREADABLE = -1
+
+# A GPU takes as long to crop a few small images as to crop thousands: up to so many numbers are worked on together.
+NUMBERS_AT_ONCE = 2**24
 
 
 class Batch(NamedTuple):
@@ -95,6 +102,19 @@ class Epoch:
         """What this process takes of every full batch of the rows that is still to come."""
         batches = range(self.first, len(rows) // self.batch_size)
         return [self.shard.of(rows[k * self.batch_size : (k + 1) * self.batch_size]) for k in batches]
+
+
+def batches_at_once(epoch: Epoch, image_shape: tuple[int, ...]) -> int:
+    """How many batches of an epoch are worth preparing together."""
+    share = epoch.batch_size // epoch.shard.world
+    return max(1, NUMBERS_AT_ONCE // max(1, share * math.prod(image_shape)))
+
+
+def in_runs(things: Iterable[T], length: int) -> Iterator[list[T]]:
+    """So many at a time, the last run as short as it comes."""
+    rest = iter(things)
+    while run := list(islice(rest, length)):
+        yield run
 
 
 class ImageData(ABC):

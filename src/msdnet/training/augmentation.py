@@ -1,18 +1,20 @@
 """What a recipe does to training images beside the cropping and mirroring that belong to the data.
 
 Works on batches of any data set, on their device: one distortion of an image, a rectangle erased, another image
-mixed in. All draws follow from seed, epoch and step, so that a resumed run needs no state to go on with them.
+mixed in. All draws follow from seed, epoch and batch, so that a resumed run needs no state to go on with them.
 Knows nothing of networks or losses.
 """
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count, islice, starmap
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from msdnet.data.base import Batch, Epoch, ImageData, Normalisation
+from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
 from msdnet.training.recipe import Augmentation, Recipe
 
 __all__ = ["DISTORTIONS", "augmented_batches", "distort", "erase", "mix"]
@@ -25,20 +27,27 @@ _DRAWS = 11
 def augmented_batches(data: ImageData, recipe: Recipe, epoch: Epoch) -> Iterator[Batch]:
     """The batches of an epoch as the recipe wants them; as they come where it wants nothing.
 
+    Several are augmented together, by as many operations as one would take. Such runs begin at the same batches
+    wherever an epoch is taken up, since an image is mixed with its neighbour in the run.
     Where images may be mixed, labels are (N, classes) in every epoch: each class's share of the image.
     """
     augmentation = recipe.augmentation
     wanted = augmentation.distort or augmentation.erase or augmentation.mixes
     active = wanted and epoch.number < augmentation.until * recipe.epochs
-    for step, batch in enumerate(data.training_batches(epoch), epoch.first):
-        labels = _shares(batch.labels, len(data.classes)) if augmentation.mixes else batch.labels
-        made = Batch(batch.images, labels)
-        yield _augment(made, augmentation, data.normalisation, epoch, step) if active else made
+    length = batches_at_once(epoch, data.image_shape) if active else 1
+    begin = epoch.first - epoch.first % length
+    for first, run in zip(count(begin, length), in_runs(data.training_batches(replace(epoch, first=begin)), length)):
+        images, labels = run[0] if len(run) == 1 else map(torch.cat, zip(*run, strict=True))
+        made = Batch(images, _shares(labels, len(data.classes)) if augmentation.mixes else labels)
+        if active:
+            made = _augment(made, augmentation, data.normalisation, epoch, first)
+        pieces = zip(made.images.chunk(len(run)), made.labels.chunk(len(run)), strict=True)
+        yield from islice(starmap(Batch, pieces), max(0, epoch.first - first), None)
 
 
-def _augment(batch: Batch, augmentation: Augmentation, normalisation: Normalisation, epoch: Epoch, step: int) -> Batch:
+def _augment(batch: Batch, augmentation: Augmentation, normalisation: Normalisation, epoch: Epoch, first: int) -> Batch:
     images, labels = batch
-    draws, turn = _draw(epoch, step, len(images), images.device)
+    draws, turn = _draw(epoch, first, len(images), images.device)
     if augmentation.distort:
         chosen = draws[:, _DISTORT] < augmentation.distort
         pixels = distort(normalisation.undo(images), 2 * draws[:, _LEVEL] - 1, turn)
@@ -50,9 +59,9 @@ def _augment(batch: Batch, augmentation: Augmentation, normalisation: Normalisat
     return Batch(images, labels)
 
 
-def _draw(epoch: Epoch, step: int, rows: int, device: torch.device) -> tuple[Tensor, int]:
-    """Numbers (rows, draws) between 0 and 1 for this process's share of a batch, and whose turn it is among them."""
-    seed = ((epoch.seed * 1_000_003 + epoch.number) * 1_000_003 + step) * 1_009 + epoch.shard.rank
+def _draw(epoch: Epoch, first: int, rows: int, device: torch.device) -> tuple[Tensor, int]:
+    """Numbers (rows, draws) between 0 and 1 for this process's share of a run, and whose turn it is among them."""
+    seed = ((epoch.seed * 1_000_003 + epoch.number) * 1_000_003 + first) * 1_009 + epoch.shard.rank
     generator = torch.Generator(device).manual_seed(seed % 2**63)
     return torch.rand(rows, _DRAWS, generator=generator, device=device), seed
 

@@ -230,12 +230,18 @@ class Trainer:
     def _check_losses(self) -> None:
         """Stop if a loss since the last check is not finite: nothing is saved past that point."""
         fresh = self._losses[self._checked : self.progress.step]
+        self._catch_up()
         with ALONE:
             bad = (~fresh.isfinite()).nonzero()
         if len(bad):
             first = int(bad[0])
             self._diverged(f"the loss is {float(fresh[first])}", self._checked + first)
         self._checked = self.progress.step
+
+    def _catch_up(self) -> None:
+        """Wait for the steps that the device was given: not `ALONE`, which other trainings would wait for as well."""
+        if self.step.device.type == "cuda":
+            torch.cuda.current_stream(self.step.device).synchronize()
 
     def _check_weights(self) -> None:
         """Stop if the last step spoilt the weights: its own loss does not show it yet."""
@@ -259,6 +265,7 @@ class Trainer:
         due = now or time.monotonic() - self._saved >= self.checkpoint_seconds
         stop_signal = self._agreed_signal()
         if stop_signal or due:
+            self._catch_up()
             with ALONE:
                 self._check_losses()
                 self._check_weights()
