@@ -80,7 +80,7 @@ def open_data(config: DataConfig, device: torch.device | str = "cpu") -> ImageDa
             config.dataset,
             config.root,
             device=device,
-            held_out=config.held_out or 5_000,
+            held_out=config.held_out,
             held_out_seed=config.held_out_seed,
             subset=config.subset,
         )

@@ -30,7 +30,7 @@ class CifarData(ArrayData):
         root: str | Path | None = None,
         *,
         device: torch.device | str = "cpu",
-        held_out: int = 5_000,
+        held_out: int | None = None,
         held_out_seed: int = 0,
         subset: int | None = None,
     ) -> None:
@@ -39,7 +39,7 @@ class CifarData(ArrayData):
         super().__init__(
             *read_cifar(self.layout, self.folder, test=False),
             cifar_classes(self.layout, self.folder),
-            held_out=held_out,
+            held_out=self.layout.held_out if held_out is None else held_out,
             held_out_seed=held_out_seed,
             name=name,
             device=device,

@@ -35,6 +35,8 @@ class CifarLayout:
     std: tuple[float, ...]
     url: str
     md5: str
+    held_out: int = 5_000
+    """Training images that the paper keeps apart."""
 
     @property
     def record_bytes(self) -> int:

@@ -16,7 +16,6 @@ from msdnet.files.parts import Part, fingerprint, hold_out
 __all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
 
 FOLDER = "folder"
-CIFAR_HELD_OUT = 5_000
 
 
 class Labelled(NamedTuple):
@@ -63,7 +62,7 @@ def open_labelled(
     names = cifar_classes(layout, folder)
     if part == "test":
         return Labelled(f"{kind} {part}", images, labels, names)
-    indices = hold_out(len(images), CIFAR_HELD_OUT if held_out is None else held_out, held_out_seed)
+    indices = hold_out(len(images), layout.held_out if held_out is None else held_out, held_out_seed)
     chosen = np.zeros(len(images), dtype=bool)
     chosen[list(indices)] = True
     rows = chosen if part == "held_out" else ~chosen
