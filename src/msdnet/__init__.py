@@ -3,6 +3,7 @@
 Importing this package needs no torch; the functions that do need it import it when they are called.
 """
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,7 +14,8 @@ from msdnet.version import VERSION
 if TYPE_CHECKING:
     from msdnet.classifier import MSDNetClassifier as MSDNetClassifier
     from msdnet.networks import MSDNet, StagedNetwork
-    from msdnet.runtime import Model
+    from msdnet.policy import Policy
+    from msdnet.runtime import Model, Result
     from msdnet.torch_engine import Precision
 
 __version__ = VERSION
@@ -22,7 +24,10 @@ __version__ = VERSION
 __all__ = [
     "PRESETS",
     "MSDNetConfig",
+    "Model",
     "NetworkConfig",
+    "Policy",
+    "Result",
     "create_network",
     "even",
     "growing",
@@ -83,15 +88,24 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> "StagedNet
     return networks.create_network(network, **overrides)
 
 
+# Where names are that take a while to import: they wait until someone asks for them.
+_LATER = {
+    "MSDNetClassifier": "msdnet.classifier",
+    "Model": "msdnet.runtime",
+    "Policy": "msdnet.policy",
+    "Result": "msdnet.runtime",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name != "MSDNetClassifier":
+    if name not in _LATER:
         raise AttributeError(f"module 'msdnet' has no attribute {name!r}")
     try:
-        from msdnet.classifier import MSDNetClassifier
+        return getattr(import_module(_LATER[name]), name)
     except ModuleNotFoundError as error:
-        raise ImportError("MSDNetClassifier needs scikit-learn: pip install 'msdnet[train]'") from error
-    return MSDNetClassifier
+        missing = str(error.name).partition(".")[0].replace("sklearn", "scikit-learn")
+        raise ImportError(f"{name} needs {missing}: pip install 'msdnet[train]'") from error
 
 
 def __dir__() -> list[str]:
-    return [*globals(), "MSDNetClassifier"]
+    return [*__all__, "MSDNetClassifier", "__doc__", "__version__"]

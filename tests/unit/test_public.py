@@ -46,6 +46,14 @@ def test_the_packages_own_names() -> None:
     assert set(msdnet.__all__) <= set(everything)
 
 
+def test_a_stranger_sees_what_is_public_and_nothing_else() -> None:
+    seen = {name for name in dir(msdnet) if not name.startswith("__")}
+    assert seen == {*msdnet.__all__, "MSDNetClassifier"}
+    assert all(hasattr(msdnet, name) for name in seen)
+    with pytest.raises(AttributeError, match="module 'msdnet' has no attribute 'Modle'"):
+        msdnet.Modle  # noqa: B018
+
+
 def test_the_package_imports_without_torch_and_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
     assert done.stdout == "create_network needs torch: pip install 'msdnet[train]'\n"
