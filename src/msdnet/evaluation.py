@@ -59,6 +59,12 @@ class Evaluation:
     measure: Measure
     seconds: float
 
+    @classmethod
+    def of_held_out(cls, model: Model, measure: Measure = "largest") -> "Evaluation":
+        """What a bundle keeps of its held-out images, without running anything."""
+        right = model.held_out("correct").astype(bool)
+        return cls(model, "held out, and what thresholds were fitted to", model.held_out(measure), right, measure, 0.0)
+
     @property
     def images(self) -> int:
         return len(self.correct)

@@ -86,7 +86,7 @@ def test_a_report_is_one_file_with_everything_in_it(tiny: Bundle, squares: Label
 
 def test_without_images_the_held_out_ones_speak(tiny: Bundle, tmp_path: Path) -> None:
     write_report(msdnet.load(tiny.folder), tmp_path / "report.html")
-    assert "60 held-out images, on which thresholds were fitted" in (tmp_path / "report.html").read_text()
+    assert "60 images: held out, and what thresholds were fitted to" in (tmp_path / "report.html").read_text()
     bare = tiny_bundle(tmp_path / "bare", held_out=False)
     with pytest.raises(ValueError, match="has no held-out confidences, which a report needs"):
         write_report(msdnet.load(bare.folder), tmp_path / "other.html")

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msdnet.evaluation import evaluate
+from msdnet.evaluation import Evaluation, evaluate
 from msdnet.files import Labelled
 from msdnet.report.charts import PAPER
-from msdnet.report.contents import Chart, Section, Subject, sections
+from msdnet.report.contents import Chart, Section, sections
 from msdnet.report.gallery import find_labels
 from msdnet.report.page import page
 from msdnet.runtime import Model
@@ -40,8 +40,8 @@ def write_report(
     if model.manifest.held_out is None:
         raise ValueError(f"{model.manifest.name} has no held-out confidences, which a report needs; export it anew")
     wanted = _labels(classes, data)
-    evaluation = None if data is None else evaluate(model, data)
-    parts = list(sections(Subject(model, data, evaluation, None if run is None else Path(run), wanted)))
+    evaluation = Evaluation.of_held_out(model) if data is None else evaluate(model, data)
+    parts = list(sections(evaluation, data, None if run is None else Path(run), wanted))
     manifest, today = model.manifest, datetime.now(UTC).date().isoformat()
     lead = (
         f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "

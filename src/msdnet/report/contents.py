@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
-from msdnet.policy import METHODS, Method, PolicyFamily, usual_budgets
+from msdnet.policy import METHODS, Method, usual_budgets
 from msdnet.published import Setting, published_for
 from msdnet.report.charts import Lines, Panel, Panels, Pictures, Series, Shares
 from msdnet.report.gallery import easy_and_hard, even_budget, gallery
 from msdnet.runtime import Model
 
-__all__ = ["COMPUTED", "WHOLE_LAYERS", "Chart", "Section", "Subject", "sections"]
+__all__ = ["COMPUTED", "WHOLE_LAYERS", "Chart", "Section", "sections"]
 
 Chart = Lines | Shares | Panels | Pictures
 Floats = NDArray[np.floating]
@@ -37,46 +37,6 @@ _CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "exit", "% right", "")
 _METHOD_NAMES: Mapping[Method, str] = {"accuracy": "thresholds for accuracy", "paper": "the paper's thresholds"}
 
 
-@dataclass(frozen=True, eq=False)
-class Subject:
-    """A model and all that is known of it. Without images it is judged by its bundle's held-out confidences."""
-
-    model: Model
-    data: Labelled | None = None
-    evaluation: Evaluation | None = None
-    run: Path | None = None
-    wanted: Sequence[int] = ()
-    """Classes to be shown in the gallery; without any, some that tell most."""
-
-    @property
-    def judged_on(self) -> str:
-        if self.evaluation is not None:
-            return f"{self.evaluation.data}, {self.evaluation.images:,} images"
-        return f"{len(self.confidence):,} held-out images, on which thresholds were fitted"
-
-    @property
-    def confidence(self) -> Floats:
-        """(images, exits)"""
-        return self.model.held_out("largest") if self.evaluation is None else self.evaluation.confidence
-
-    @property
-    def correct(self) -> NDArray[np.bool_]:
-        """(images, exits)"""
-        return self.model.held_out("correct").astype(bool) if self.evaluation is None else self.evaluation.correct
-
-    @property
-    def accuracy(self) -> Floats:
-        means: Floats = self.correct.mean(axis=0)
-        return means
-
-    def family(self, method: Method, costs: Sequence[float]) -> PolicyFamily:
-        return PolicyFamily(self.model.held_out("largest"), self.model.held_out("correct"), costs, method=method)
-
-    @property
-    def dataset(self) -> str:
-        return str(self.model.manifest.provenance.get("data", {}).get("dataset", ""))
-
-
 @dataclass(frozen=True)
 class Section:
     """A part of the report."""
@@ -89,27 +49,37 @@ class Section:
     notes: Sequence[str] = ()
 
 
-def sections(subject: Subject) -> Iterator[Section]:
-    yield _accuracy(subject)
-    yield _time(subject)
-    yield _leaving(subject)
-    yield _reliability(subject)
-    if subject.evaluation is not None and subject.data is not None:
-        yield _classes(subject, subject.evaluation, subject.data)
-        yield _gallery(subject, subject.evaluation, subject.data)
-    if subject.run is not None:
-        yield _training(subject.run)
-    yield _provenance(subject.model)
+def sections(
+    evaluation: Evaluation, data: Labelled | None = None, run: Path | None = None, wanted: Sequence[int] = ()
+) -> Iterator[Section]:
+    """All that is to be said of a model.
+
+    - data: the images that it was evaluated on, where they can be shown
+    - run: the folder of its training
+    - wanted: classes to be shown in the gallery; without any, some that tell most
+    """
+    yield _accuracy(evaluation)
+    yield _time(evaluation)
+    yield _leaving(evaluation)
+    yield _reliability(evaluation)
+    if data is not None:
+        yield _classes(evaluation, data)
+        yield _gallery(evaluation, data, wanted)
+    if run is not None:
+        yield _training(run)
+    yield _provenance(evaluation.model)
 
 
-def _accuracy(subject: Subject) -> Section:
+def _accuracy(evaluation: Evaluation) -> Section:
     """Costs are what is computed; but beside published curves, which count whole layers, they are counted so too."""
-    published = {setting: published_for(subject.dataset, setting) for setting in _TITLES}
-    manifest, compared = subject.model.manifest, any(published.values())
+    manifest = evaluation.model.manifest
+    dataset = str(manifest.provenance.get("data", {}).get("dataset", ""))
+    published = {setting: published_for(dataset, setting) for setting in _TITLES}
+    compared = any(published.values())
     costs, x_name = (manifest.whole_costs, WHOLE_LAYERS) if compared else (manifest.costs, COMPUTED)
     ours: Mapping[Setting, list[Series]] = {
-        "anytime": [Series("this model", _millions(costs), _percent(subject.accuracy), 0, "step")],
-        "budgeted": [_budgeted(subject, method, costs, 1 + k, 1e6) for k, method in enumerate(METHODS)],
+        "anytime": [Series("this model", _millions(costs), _percent(evaluation.accuracy), 0, "step")],
+        "budgeted": [_budgeted(evaluation, method, costs, 1 + k, 1e6) for k, method in enumerate(METHODS)],
     }
     charts: list[tuple[str, Chart]] = []
     notes = []
@@ -125,25 +95,25 @@ def _accuracy(subject: Subject) -> Section:
         if compared
         else "Costs are what is computed, lazily, as budgets are counted. Published figures count whole layers instead."
     )
-    text = f"On {subject.judged_on}. {counted}"
-    return Section("Accuracy against multiply-adds", text, charts, _exits_table(subject), notes)
+    text = f"On {evaluation.images:,} images: {evaluation.data}. {counted}"
+    return Section("Accuracy against multiply-adds", text, charts, _exits_table(evaluation), notes)
 
 
-def _budgeted(subject: Subject, method: Method, costs: Sequence[float], colour: int, unit: float) -> Series:
+def _budgeted(evaluation: Evaluation, method: Method, costs: Sequence[float], colour: int, unit: float) -> Series:
     """Accuracy at budgets over the whole range, at what they really cost."""
-    family = subject.family(method, costs)
     spent, right = [], []
     for budget in np.geomspace(1.02 * costs[0], costs[-1], _BUDGETS):
-        exits = family.policy(float(budget)).exits(subject.confidence)
+        policy = evaluation.model.policy(float(budget), method=method, costs=costs)
+        exits = policy.exits(evaluation.confidence)
         spent.append(float(np.array(costs)[exits].mean()) / unit)
-        right.append(100 * float(subject.correct[np.arange(len(exits)), exits].mean()))
+        right.append(100 * float(evaluation.correct[np.arange(len(exits)), exits].mean()))
     order = np.argsort(spent)
     return Series(_METHOD_NAMES[method], [spent[k] for k in order], [right[k] for k in order], colour, marks=False)
 
 
-def _exits_table(subject: Subject) -> str:
-    manifest = subject.model.manifest
-    rows = zip(manifest.costs, manifest.whole_costs, subject.accuracy.tolist(), strict=True)
+def _exits_table(evaluation: Evaluation) -> str:
+    manifest = evaluation.model.manifest
+    rows = zip(manifest.costs, manifest.whole_costs, evaluation.accuracy, strict=True)
     return _table(
         ["exit", "multiply-adds (lazy)", "whole layers", "% right"],
         [
@@ -153,28 +123,27 @@ def _exits_table(subject: Subject) -> str:
     )
 
 
-def _time(subject: Subject) -> Section:
-    batch = subject.model.engine.best_batch
-    profile = subject.model.profile([1, batch], seconds=1.0)
+def _time(evaluation: Evaluation) -> Section:
+    batch = evaluation.model.engine.best_batch
+    profile = evaluation.model.profile([1, batch], seconds=1.0)
     alone, together = profile.at(1).costs, profile.at(batch).costs
     curves = [
-        Series("one image at a time, anytime", _milliseconds(alone), _percent(subject.accuracy), 0, "step"),
-        *(_budgeted(subject, method, together, 1 + k, 1e-3) for k, method in enumerate(METHODS)),
+        Series("one image at a time, anytime", _milliseconds(alone), _percent(evaluation.accuracy), 0, "step"),
+        *(_budgeted(evaluation, method, together, 1 + k, 1e-3) for k, method in enumerate(METHODS)),
     ]
     chart = Lines("Accuracy against time", "milliseconds an image", "% right", curves, log_x=True)
     text = (
-        f"The same on this machine ({subject.model.engine!r}): one image alone, and budgets shared in batches of "
+        f"The same on this machine ({evaluation.model.engine!r}): one image alone, and budgets shared in batches of "
         f"{batch}, with stages as fast as they are in full batches."
     )
     return Section("Accuracy against time", text, [("time", chart)])
 
 
-def _leaving(subject: Subject) -> Section:
-    costs = subject.model.costs
-    family = subject.family("accuracy", costs)
+def _leaving(evaluation: Evaluation) -> Section:
+    costs = evaluation.model.costs
     rows = []
     for budget in usual_budgets(costs):
-        exits = family.policy(budget).exits(subject.confidence)
+        exits = evaluation.exits(budget)
         rows.append((f"{budget / 1e6:,.4g} M", np.bincount(exits, minlength=len(costs)) / len(exits)))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
     chart = Shares("Where images leave", [(name, shares.tolist()) for name, shares in rows], names)
@@ -182,10 +151,10 @@ def _leaving(subject: Subject) -> Section:
     return Section("Where images leave", text, [("leaving", chart)])
 
 
-def _reliability(subject: Subject) -> Section:
+def _reliability(evaluation: Evaluation) -> Section:
     panels, errors = [], []
-    for exit in range(subject.correct.shape[1]):
-        x, y, error = _calibration(subject.confidence[:, exit], subject.correct[:, exit])
+    for exit in range(evaluation.correct.shape[1]):
+        x, y, error = _calibration(evaluation.confidence[:, exit], evaluation.correct[:, exit])
         panels.append(Panel(f"exit {exit + 1}: off by {100 * error:.1f}", x, y))
         errors.append(error)
     chart = Panels("Do the exits know how sure they may be?", "confidence", "share that is right", panels)
@@ -209,11 +178,11 @@ def _calibration(sure: Floats, right: NDArray[np.bool_]) -> tuple[list[float], l
     return x, y, error
 
 
-def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
+def _classes(evaluation: Evaluation, data: Labelled) -> Section:
     """Which classes are hard: at the budget half-way, how often right, and what they take."""
-    costs = subject.model.costs
+    costs = evaluation.model.costs
     budget = float(np.sqrt(costs[0] * costs[-1]))
-    exits = subject.family("accuracy", costs).policy(budget).exits(evaluation.confidence)
+    exits = evaluation.exits(budget)
     right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
     found = []
     for label, name in enumerate(data.classes):
@@ -233,15 +202,15 @@ def _classes(subject: Subject, evaluation: Evaluation, data: Labelled) -> Sectio
     return Section("Which classes are hard", text, html=table)
 
 
-def _gallery(subject: Subject, evaluation: Evaluation, data: Labelled) -> Section:
-    budget = even_budget(subject.model.costs)
+def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> Section:
+    budget = even_budget(evaluation.model.costs)
     text = (
         "Images that left rightly at the first exit; and images that it got wrong but was not sure of, and that left "
         f"rightly at the last. At {budget / 1e6:,.4g} million multiply-adds an image on average the paper's thresholds "
         "let about as many images leave at each exit. Which images are shown was drawn at random."
     )
     found = easy_and_hard(evaluation, evaluation.exits(budget, method="paper"))
-    return Section("Easy and hard images", text, html=gallery(found, data, subject.wanted))
+    return Section("Easy and hard images", text, html=gallery(found, data, wanted))
 
 
 def _training(run: Path) -> Section:
