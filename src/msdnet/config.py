@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, whole_numbers
+from msdnet.naming import Registry
 
 __all__ = ["MSDNetConfig", "NetworkConfig", "even", "growing"]
 
@@ -52,7 +53,7 @@ class NetworkConfig(ABC):
     """What all networks have in common. Each kind of them has a config of its own, known in JSON by `kind`."""
 
     kind: ClassVar[str]
-    _kinds: ClassVar[dict[str, type["NetworkConfig"]]] = {}
+    _kinds: ClassVar[Registry[type["NetworkConfig"]]] = Registry("kind of network")
 
     classes: int = 100
     """Width of every classifier's output."""
@@ -62,7 +63,7 @@ class NetworkConfig(ABC):
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
-        cls._kinds[kind] = cls
+        cls._kinds.register(kind, cls)
 
     def __post_init__(self) -> None:
         for name in ("classes", "input_channels"):

@@ -9,7 +9,7 @@ from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
 from msdnet.naming import Registry, did_you_mean
 from msdnet.systems import SYSTEMS
 
-__all__ = ["PRESETS", "known_config", "network_config", "preset_config", "register_preset"]
+__all__ = ["PRESETS", "network_config", "preset_config", "register_preset"]
 
 PRESETS: Registry[MSDNetConfig] = Registry("preset")
 
@@ -32,25 +32,20 @@ def preset_config(name: str) -> MSDNetConfig:
     return PRESETS[name]
 
 
-def known_config(name: str) -> NetworkConfig:
-    """The config of a preset or of a system."""
-    if name in SYSTEMS:
-        return SYSTEMS[name]
-    if name in PRESETS:
-        return PRESETS[name]
-    raise ValueError(f"unknown network {str(name)!r}; {did_you_mean(name, [*PRESETS, *SYSTEMS])}")
-
-
 def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkConfig:
     """The config of a preset or of a system, or the one given, with some fields replaced.
 
     >>> network_config("cifar_anytime", classes=10).classes
     10
     """
-    config = known_config(network) if isinstance(network, str) else network
-    if not isinstance(config, NetworkConfig):
+    if isinstance(network, str):
+        known: dict[str, NetworkConfig] = {**dict(PRESETS.items()), **dict(SYSTEMS.items())}
+        if network not in known:
+            raise ValueError(f"unknown network {str(network)!r}; {did_you_mean(network, known)}")
+        network = known[network]
+    if not isinstance(network, NetworkConfig):
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
-    return type(config).from_dict(config.to_dict() | overrides)
+    return type(network).from_dict(network.to_dict() | overrides)
 
 
 def _imagenet(exits: tuple[int, ...]) -> MSDNetConfig:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from msdnet.cli.reproduce import _changes
-from msdnet.reproduce import find_experiment
+from msdnet.cli.reproduce import _changes, _find
+from msdnet.reproduce import Experiment, find_experiment
 from msdnet.reproduce.subjects import Ensemble, trained_for
 from tests.helpers import run_here
 from tests.unit.test_reproduce import measured, point
@@ -91,6 +91,33 @@ def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
         done = run("densenet-star", "--draw", *options)
         assert done.stderr.startswith(message)
         assert bool(done.returncode) == bool(message)
+
+
+def classes_of(experiment: Experiment) -> set[int]:
+    return {trained.network.classes for subject in experiment.subjects for trained in trained_for(subject)}
+
+
+def test_networks_have_the_classes_of_the_folder_however_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat, divided = ("photos/ant", "photos/bee", "photos/train"), ("all/train/ant", "all/train/bee", "all/val/ant")
+    for folder in (*flat, *divided, "all/cifar-100-binary"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setenv("MSDNET_DATA", str(tmp_path / "photos"))
+    for name in ("anytime-imagenet", "budgeted-imagenet"):
+        assert classes_of(_find(name, None, None, None)) == {3}
+        assert classes_of(_find(name, tmp_path / "all", None, None)) == {2}
+    assert classes_of(_find("densenet-star", None, None, None)) == {100}
+
+
+@pytest.mark.parametrize("place", [".", "cifar-100-binary"])
+def test_a_place_of_cifars_says_nothing_of_imagenets_classes(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("cifar-100-binary", "bundles"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setenv("MSDNET_DATA", str(tmp_path / place))
+    assert classes_of(_find("anytime-imagenet", None, None, None)) == {1000}
 
 
 def test_imagenets_experiment_runs_from_end_to_end_on_photos(photos: Path, tmp_path: Path) -> None:

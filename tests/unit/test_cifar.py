@@ -138,7 +138,9 @@ def test_augmentation_covers_all_corners_and_both_sides(root: Path) -> None:
 def test_a_subset_leaves_the_held_out_images_as_they_are(root: Path) -> None:
     data = open_small(root, subset=10)
     assert (data.size("train"), data.size("held_out")) == (10, 8)
-    assert data.held_out_indices == open_small(root).held_out_indices
+    whole = open_small(root)
+    assert data.held_out_indices == whole.held_out_indices
+    assert torch.equal(data._labels["train"], whole._labels["train"][:10]), "the first, as the config's docstring says"
 
 
 def test_held_out_images_are_the_same_everywhere() -> None:

@@ -16,7 +16,7 @@ from torchvision.transforms import v2
 
 from msdnet.data.base import UNREADABLE, Batch, Epoch, Shard
 from msdnet.data.folder import FolderData
-from msdnet.files import Part, hold_out
+from msdnet.files import Part, find_classes, hold_out
 from msdnet.files import folder as module
 from msdnet.pixels import centre, cropped
 
@@ -155,7 +155,15 @@ def test_one_folder_is_divided_and_stays_so_when_files_are_added(tmp_path: Path)
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:
     for index in range(40):
         paint(tmp_path / ("train", "bus")[index % 2] / f"{index}.png", index)
-    assert open_small(tmp_path).classes == ("bus", "train")
+    assert open_small(tmp_path).classes == find_classes(tmp_path) == ("bus", "train")
+
+
+def test_classes_are_found_without_their_images(tmp_path: Path) -> None:
+    for folder in ("train/bee", "train/ant", "val/ant", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert find_classes(tmp_path) == ("ant", "bee")
+    with pytest.raises(FileNotFoundError, match=r"nowhere: no such folder; expected train/CLASS"):
+        find_classes(tmp_path / "nowhere")
 
 
 def test_many_images_are_held_out_as_the_paper_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,8 @@ import pytest
 import msdnet
 from msdnet import MSDNetConfig, preset_config, register_preset
 from msdnet.naming import Registry
+from msdnet.presets import network_config
+from msdnet.systems import SYSTEMS
 
 
 def test_every_network_of_the_paper_has_a_name() -> None:
@@ -28,6 +30,13 @@ def test_a_name_is_given_once() -> None:
     with pytest.raises(ValueError, match="preset 'cifar_anytime' is registered already"):
         register_preset("cifar_anytime", MSDNetConfig(exits=(2,)))
     assert preset_config("cifar_anytime").exits[-1] == 24
+
+
+def test_a_system_is_known_by_name_as_a_preset_is() -> None:
+    for known in (msdnet.PRESETS, SYSTEMS):
+        assert all(network_config(name) == config for name, config in known.items())
+    with pytest.raises(ValueError, match=r"unknown network 'stochastic_11'; did you mean 'stochastic_110'\?"):
+        network_config("stochastic_11")
 
 
 def test_only_configs_are_registered() -> None:

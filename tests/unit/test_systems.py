@@ -356,3 +356,12 @@ def test_refuses_an_unknown_kind() -> None:
     known = "msdnet, wide_resnet, resnet, densenet, fractalnet, ensemble, torchvision"
     with pytest.raises(ValueError, match=f"kind must be one of {known}; got 'resnext'"):
         NetworkConfig.from_dict({"kind": "resnext"})
+
+
+def test_a_kind_is_registered_once() -> None:
+    with pytest.raises(ValueError, match="kind of network 'resnet' is registered already"):
+
+        class Another(NetworkConfig, kind="resnet"):
+            pass
+
+    assert isinstance(NetworkConfig.from_dict({"kind": "resnet"}), ResNetConfig)

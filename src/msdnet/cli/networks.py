@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from msdnet.presets import PRESETS, known_config
+from msdnet.presets import PRESETS, network_config
 from msdnet.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def show(
     from msdnet.plan import Grid
 
     manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
-    config = known_config(name) if manifest is None else manifest.network
+    config = network_config(name) if manifest is None else manifest.network
     if not isinstance(config, MSDNetConfig):
         raise ValueError(f"{name}: a {config.kind} has no grid to draw")
     grid = Grid(config)

@@ -147,14 +147,18 @@ def _refuse(name: str, options: Mapping[str, object]) -> None:
 
 
 def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | None) -> "Experiment":
-    from msdnet.files import CIFAR, find_classes
+    from msdnet.files import CIFAR, data_root, find_classes
     from msdnet.reproduce import find_experiment
 
     found = find_experiment(name, epochs=epochs, batch_size=batch_size)
-    if found.dataset in CIFAR or data is None:
+    root = data_root(data)
+    if found.dataset in CIFAR or root is None:
         return found
+    classes = find_classes(root)
+    if not classes or any(layout.folder in classes for _, layout in CIFAR.items()):
+        return found  # MSDNET_DATA may stand for CIFAR, which must not get in the way of --plan and --draw
     # A folder, which may have other classes than ImageNet's.
-    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(find_classes(data)))
+    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(classes))
 
 
 def _chosen(experiment: "Experiment", only: list[str]) -> list["Subject"]:

@@ -1,8 +1,6 @@
 """Labelled images from CIFAR, from a folder or from memory, in three parts that never mix."""
 
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal, get_args
 
 import torch
@@ -11,7 +9,7 @@ from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
 from msdnet.data.cifar import CifarData
-from msdnet.files import CIFAR, FOLDER, Part
+from msdnet.files import CIFAR, FOLDER, Part, data_root
 
 __all__ = [
     "UNREADABLE",
@@ -37,12 +35,12 @@ class DataConfig:
     dataset: str = "cifar100"
     """cifar10, cifar100 or folder (one's own images, or ImageNet)."""
     root: str | None = None
-    """Where the data are; for CIFAR, nothing stands for MSDNET_DATA or else a download."""
+    """Where the data are; nothing stands for MSDNET_DATA, or else, for CIFAR, a download."""
     held_out: int | None = None
     """Training images to hold out; by default the paper's 5,000 of CIFAR and 50,000 of ImageNet, else a tenth."""
     held_out_seed: int = 0
     subset: int | None = None
-    """Train on so many images only, for a quick try."""
+    """Train on so many images only, for a quick try: the first of CIFAR, which is mixed, or a draw from a folder."""
     crop_size: int = 224
     """Side of the images of a folder that the network sees."""
     resize: int | None = None
@@ -64,13 +62,13 @@ class DataConfig:
             check_whole("workers", self.workers, at_least=0)
         check_whole("crop_size", self.crop_size)
         check_number("colour_jitter", self.colour_jitter, low=0, high=1)
-        if self.dataset == FOLDER and (self.root or os.environ.get("MSDNET_DATA")) is None:
+        if self.dataset == FOLDER and data_root(self.root) is None:
             raise ValueError("root must name the folder of images (--data), got nothing")
 
     def found(self) -> "DataConfig":
         """The same with the place of the data written out, so that it holds in any folder and environment."""
-        place = self.root or os.environ.get("MSDNET_DATA")
-        return self if place is None else replace(self, root=str(Path(place).resolve()))
+        place = data_root(self.root)
+        return self if place is None else replace(self, root=str(place.resolve()))
 
 
 def open_data(config: DataConfig, device: torch.device | str = "cpu") -> ImageData:

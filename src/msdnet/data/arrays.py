@@ -31,7 +31,7 @@ class ArrayData(ImageData):
     - normalisation: by default that of the training images
     - padding: zeros on each side of a training image, before a random crop; by default an eighth of its height
     - mirror: whether half of the training images are mirrored
-    - subset: train on the first so many training images only, for a quick try
+    - subset: train on the first so many training images only, for a quick try: mix them if they are sorted by class
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class FolderData(ImageData):
     - resize: shorter side of a test image before its centre is cropped; by default 8/7 of crop_size, so 256 for 224
     - colour_jitter: how far brightness, contrast and saturation vary in training (the ResNet code: 0.4)
     - held_out: how many training images; by default a tenth, or 50,000 of more than a million
-    - subset: train on so many images only, for a quick try
+    - subset: train on so many images only, drawn from all of the training images, for a quick try
     - classes: the names in the order of their labels, as a trained network has them; by default sorted
     - unreadable: an image that cannot be read ends the run, or is warned of once and labelled UNREADABLE
     - workers: processes that read, 0 for none but this one; by default as many as there are cores, up to 8

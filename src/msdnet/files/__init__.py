@@ -4,6 +4,7 @@ from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cif
 from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classes, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
 from msdnet.files.parts import Part, fingerprint, hold_out
+from msdnet.files.root import data_root
 
 __all__ = [
     "CIFAR",
@@ -15,6 +16,7 @@ __all__ = [
     "LabelledFile",
     "Part",
     "cifar_classes",
+    "data_root",
     "dataset_at",
     "digest",
     "divide",

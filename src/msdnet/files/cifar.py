@@ -4,7 +4,6 @@ A record is one label byte (CIFAR-10) or a coarse and a fine one (CIFAR-100), th
 green and the blue plane of a 32x32 image. Nothing is unpickled.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.files.root import data_root
 from msdnet.naming import Registry
 
 __all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar"]
@@ -80,10 +80,10 @@ def find_cifar(
     layout: CifarLayout, root: str | Path | None, fetch: Callable[[CifarLayout], Path] | None = None
 ) -> Path:
     """The layout's folder below (or at) the root, below MSDNET_DATA, or else wherever it is fetched to."""
-    given = root or os.environ.get("MSDNET_DATA")
+    given = data_root(root)
     if given is None and fetch is not None:
         return fetch(layout)
-    candidates = [] if given is None else [Path(given) / layout.folder, Path(given)]
+    candidates = [] if given is None else [given / layout.folder, given]
     for folder in candidates:
         if (folder / layout.names_file).is_file():
             return folder

@@ -38,19 +38,22 @@ class Found(NamedTuple):
 
 
 def find_images(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:
-    if not root.is_dir():
-        raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
-    train, tests = root / "train", [root / "val", root / "test"]
-    divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
+    divided = _training_folder(root) != root
     return (_find_divided if divided else _find_whole)(root, classes, held_out, seed)
 
 
 def find_classes(root: Path) -> tuple[str, ...]:
     """The classes of a folder's training images, without looking at these."""
+    return tuple(_class_names(_training_folder(root)))
+
+
+def _training_folder(root: Path) -> Path:
+    """The one that holds the class folders: train/, or all of it, where train/ is a class like any other."""
     if not root.is_dir():
         raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
-    train = root / "train"
-    return tuple(_class_names(train if train.is_dir() else root))
+    train, tests = root / "train", [root / "val", root / "test"]
+    divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
+    return train if divided else root
 
 
 def find_tests(root: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ...], list[LabelledFile]] | None:

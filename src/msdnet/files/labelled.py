@@ -1,6 +1,5 @@
 """Labelled images to measure a model on: bytes where they are small, paths where they are files."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -12,6 +11,7 @@ from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import divide, find_images, find_tests
 from msdnet.files.parts import Part, fingerprint, hold_out
+from msdnet.files.root import data_root
 
 __all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
 
@@ -52,10 +52,10 @@ def open_labelled(
     kind = dataset or dataset_at(root, classes)
     check_choice("dataset", kind, [*CIFAR, FOLDER])
     if kind == FOLDER:
-        place = root or os.environ.get("MSDNET_DATA")
+        place = data_root(root)
         if place is None:
             raise ValueError("the folder of images must be named (--data), got nothing")
-        return _of_folder(Path(place), part, held_out, held_out_seed, classes)
+        return _of_folder(place, part, held_out, held_out_seed, classes)
     layout = CIFAR[kind]
     folder = find_cifar(layout, root)
     images, labels = read_cifar(layout, folder, test=part == "test")
@@ -75,13 +75,13 @@ def dataset_at(root: str | Path | None, classes: Sequence[str] | None = None) ->
 
     - classes: those that are looked for, which decide where there are both
     """
-    place = root or os.environ.get("MSDNET_DATA")
+    place = data_root(root)
     if place is None:
         return "cifar100"
     found = [
         name
         for name, layout in CIFAR.items()
-        if (Path(place) / layout.folder).is_dir() or (Path(place) / layout.names_file).is_file()
+        if (place / layout.folder).is_dir() or (place / layout.names_file).is_file()
     ]
     if len(found) > 1 and classes is not None:
         known = {name: cifar_classes(CIFAR[name], find_cifar(CIFAR[name], place)) for name in found}

@@ -1,0 +1,32 @@
+"""Where the data are: all who ask are told the same."""
+
+from pathlib import Path
+
+import pytest
+
+from msdnet.data import DataConfig
+from msdnet.files import CIFAR, CifarLayout, data_root, dataset_at, find_cifar, open_labelled
+
+
+def test_a_folder_that_is_given_comes_before_the_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MSDNET_DATA", raising=False)
+    assert data_root(None) is None
+    monkeypatch.setenv("MSDNET_DATA", str(tmp_path))
+    assert data_root(None) == data_root("") == tmp_path
+    assert data_root("here") == data_root(Path("here")) == Path("here")
+
+
+def test_an_empty_variable_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSDNET_DATA", "")
+    assert data_root(None) is None
+    assert dataset_at(None) == "cifar100"
+    assert DataConfig().found().root is None
+
+    def fetch(_: CifarLayout) -> Path:
+        return tmp_path
+
+    assert find_cifar(CIFAR["cifar100"], None, fetch) == tmp_path
+    with pytest.raises(ValueError, match="root must name the folder of images"):
+        DataConfig(dataset="folder")
+    with pytest.raises(ValueError, match=r"must be named \(--data\)"):
+        open_labelled(None, "folder")
