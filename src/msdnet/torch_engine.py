@@ -18,7 +18,7 @@ from torch import Tensor
 
 from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.checks import check_choice
-from msdnet.networks import StagedNetwork, create_network
+from msdnet.networks import StagedNetwork, empty_network
 from msdnet.networks import State as NetworkState
 from msdnet.runtime.engine import Array, Engine, Launched, Rows, State
 from msdnet.runtime.tensors import read_tensors
@@ -201,7 +201,7 @@ def _numbered(device: torch.device) -> torch.device:
 
 def network_of(bundle: Bundle) -> StagedNetwork:
     """The bundle's network, in evaluation mode."""
-    network = create_network(bundle.manifest.network).eval()
+    network = empty_network(bundle.manifest.network).eval()
     weights = {name: torch.from_numpy(value) for name, value in read_tensors(bundle, WEIGHTS).items()}
     counters = {name for name in network.state_dict() if name.endswith("num_batches_tracked")}
     wrong = network.state_dict().keys() - counters ^ weights.keys()

@@ -142,7 +142,7 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
 
 def test_what_is_not_even_iterable_is_refused() -> None:
     with pytest.raises(TypeError, match="images must be arrays, pictures, paths"):
-        list(batches(3, SPEC, 4))  # type: ignore[arg-type]
+        batches(3, SPEC, 4)  # type: ignore[arg-type]
 
 
 def test_grey_networks_take_grey_images() -> None:
@@ -150,6 +150,18 @@ def test_grey_networks_take_grey_images() -> None:
     grey = noise(8, 8)
     np.testing.assert_array_equal(pixels_of(grey, spec)[..., 0], grey)
     np.testing.assert_array_equal(pixels_of(Image.fromarray(grey), spec)[..., 0], grey)
+
+
+def test_several_grey_images_without_a_last_axis_are_told_what_is_missing() -> None:
+    spec, stack = ImageSpec(side=8, resize=8, mean=(0.5,), std=(0.2,)), noise(70, 8, 8)
+    told = r"must have 1 channel, .* got \(70, 8, 8\); several grey images need a last axis, \(N, H, W, 1\)"
+    with pytest.raises(ValueError, match=told):
+        list(batches(stack, spec, 4))
+    np.testing.assert_array_equal(np.concatenate(list(batches(stack[..., None], spec, 4)))[..., 0], stack)
+    with pytest.raises(ValueError, match=r"got \(1, 8, 8\); put the channels last"):
+        pixels_of(noise(1, 8, 8), spec)
+    with pytest.raises(ValueError, match=r"must have 3 channels, .* got \(5, 8, 8, 1\)$"):
+        list(batches(noise(5, 8, 8, 1), SPEC, 4))
 
 
 def test_the_number_of_images_is_told_where_it_can_be() -> None:

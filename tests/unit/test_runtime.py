@@ -325,7 +325,7 @@ def test_survivors_are_joined_into_full_batches() -> None:
     found = np.full(400, -1)
     for answered in answers(engine, given, FixedThresholds(sure_policy(4)), measure="largest", batch=8):
         assert (found[answered.images] == -1).all(), "answered once"
-        found[answered.images] = answered.exit
+        found[answered.images] = answered.exit - 1
     np.testing.assert_array_equal(found, hard)
     for stage, rows in enumerate(engine.runs):
         assert sum(rows) == 400 - 100 * stage, "who has left is not computed"
@@ -387,7 +387,7 @@ def found_by(engine: Engine, values: NDArray[np.floating], given: int, batch: in
     found = np.full(len(values), -1)
     for answered in answers(engine, batches, FixedThresholds(sure_policy(4)), measure="largest", batch=batch):
         assert (found[answered.images] == -1).all(), "answered once"
-        found[answered.images] = answered.exit
+        found[answered.images] = answered.exit - 1
     return found
 
 
@@ -518,7 +518,7 @@ def test_a_hard_budget_binds_where_no_image_is_ever_sure(group: int | None, kind
     rule = HardBudget(policy, images=40, group=group)
     exits = np.zeros(40, dtype=int)
     for answered in answers(engine, given, rule, measure="largest", batch=8):
-        exits[answered.images] = answered.exit + 1
+        exits[answered.images] = answered.exit
     assert (exits > 0).all()
     for start in range(0, 40, group or 40):
         assert exits[start : start + (group or 40)].sum() == 2 * (group or 40), "costs are the exits' numbers"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from msdnet import NetworkConfig, create_network
 from msdnet.cost import on_meta
-from msdnet.networks import Ensemble, FractalNet, StagedNetwork
+from msdnet.networks import Ensemble, FractalNet, StagedNetwork, empty_network
 from msdnet.networks.fractalnet import DropPath
 from msdnet.systems import SYSTEMS, DenseNetConfig, EnsembleConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 from tests.helpers import SMALL_SYSTEMS, close, run_stages, settle
@@ -365,3 +365,16 @@ def test_a_kind_is_registered_once() -> None:
             pass
 
     assert isinstance(NetworkConfig.from_dict({"kind": "resnet"}), ResNetConfig)
+
+
+@pytest.mark.parametrize("system", SMALL_SYSTEMS)
+def test_an_empty_network_takes_weights_and_draws_none(system: str) -> None:
+    drawn = create_network(SMALL_SYSTEMS[system])
+    before = torch.get_rng_state()
+    empty = empty_network(SMALL_SYSTEMS[system])
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not any(tensor.any() for tensor in empty.state_dict().values())
+    empty.load_state_dict(drawn.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    for one, other in zip(empty.eval()(images), drawn.eval()(images), strict=True):
+        assert torch.equal(one, other)

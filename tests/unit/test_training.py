@@ -16,7 +16,7 @@ from torch.nn import functional
 from msdnet import MSDNetConfig, create_network
 from msdnet.data import UNREADABLE, Batch, Epoch, Part
 from msdnet.export.averaging import averaged
-from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, resume, train
+from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, load_run, resume, train
 from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
@@ -396,6 +396,14 @@ def test_live_display_shows_the_newest_figures(capsys: pytest.CaptureFixture[str
     assert "a message" in shown
     assert "loss 1.500" in shown
     assert "1,234" in shown
+
+
+def test_loading_a_run_leaves_torchs_random_numbers_alone(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    before = torch.get_rng_state()
+    network, _, _ = load_run(tmp_path / "run", device="cpu", open_data=False)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(network.state_dict()[name], value) for name, value in weights(tmp_path / "run").items())
 
 
 def test_the_model_file_is_all_it_takes_to_build_the_network(tmp_path: Path) -> None:

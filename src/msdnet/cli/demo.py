@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from msdnet.files import Labelled
-    from msdnet.runtime import Model
+    from msdnet.runtime import Answers, Model
 
 __all__ = ["demo"]
 
@@ -66,8 +66,8 @@ def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Ro
     left = [0] * len(model.costs)
     with Live(console=console, transient=True, refresh_per_second=12) as live:
 
-        def show(answers: object) -> None:
-            left[answers.exit] += len(answers.images)  # type: ignore[attr-defined]
+        def show(answers: "Answers") -> None:
+            left[answers.exit - 1] += len(answers.images)
             live.update(_bars(name, left, len(images.labels)))
 
         result = model.classify(images.images, budget=budget, watch=show if console.is_terminal else None)

@@ -30,7 +30,7 @@ from msdnet.card import write_card
 from msdnet.data import Batch, ImageData
 from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
-from msdnet.networks import MSDNet, StagedNetwork, create_network
+from msdnet.networks import MSDNet, StagedNetwork, empty_network
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
@@ -102,7 +102,7 @@ def export_run(
 
 def _averaging(network: StagedNetwork, power: float | None) -> MSDNet:
     """The same network, whose exits answer with such an average."""
-    made = create_network(_msdnet(network).config, averaging=power)
+    made = _msdnet(empty_network(replace(_msdnet(network).config, averaging=power)))
     made.load_state_dict(network.state_dict())
     return made.to(next(network.parameters()).device).eval()
 

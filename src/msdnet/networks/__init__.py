@@ -2,6 +2,8 @@
 
 from typing import Any, overload
 
+import torch
+
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.networks.densenet import DenseNet
 from msdnet.networks.ensemble import Ensemble
@@ -30,6 +32,7 @@ __all__ = [
     "State",
     "WideResNet",
     "create_network",
+    "empty_network",
 ]
 
 
@@ -63,3 +66,13 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetw
     config = network_config(network, **overrides)
     built: StagedNetwork = _KINDS[type(config)](config)
     return built
+
+
+def empty_network(config: NetworkConfig) -> StagedNetwork:
+    """A network of zeros, to load weights into: none are drawn, so torch's random state stays as it is."""
+    with torch.device("meta"):
+        network = create_network(config)
+    network.to_empty(device="cpu")
+    for tensor in network.state_dict().values():
+        tensor.zero_()
+    return network

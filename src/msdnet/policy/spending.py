@@ -26,8 +26,9 @@ _Images: TypeAlias = NDArray[np.integer]
 class SpendingRule(Protocol):
     """What every rule answers."""
 
-    at_a_time: int | None
-    """At most so many images may be under way; none: as many as one likes."""
+    @property
+    def at_a_time(self) -> int | None:
+        """At most so many images may be under way; none: as many as one likes."""
 
     def arrive(self, count: int) -> None:
         """So many more images are about to take the first stage."""
@@ -39,7 +40,7 @@ class SpendingRule(Protocol):
 class FixedThresholds:
     """A fitted policy as it is: on average over images like the held-out ones, the budget is kept."""
 
-    at_a_time: int | None = None
+    at_a_time = None
 
     def __init__(self, policy: Policy) -> None:
         policy.check_fitted()
@@ -65,7 +66,7 @@ class HardBudget:
     - clock: where the budget is time, what time it is, in seconds; running late comes out of what is left
     """
 
-    at_a_time: int | None = None
+    at_a_time = None
 
     def __init__(
         self,
@@ -147,8 +148,7 @@ class SteadyBudget:
     - limit: how far the account may be off balance, in images' budgets
     """
 
-    AT_A_TIME = 32
-    at_a_time: int | None = AT_A_TIME
+    at_a_time = 32
 
     RUNGS = 65  # policies to choose from, between the first exit's cost and the last's
     HORIZON = 64  # images over which the account is to be balanced

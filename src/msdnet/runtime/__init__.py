@@ -6,12 +6,13 @@ from msdnet.runtime.engine import Engine, Room, State
 from msdnet.runtime.model import Model
 from msdnet.runtime.onnx_engine import OnnxEngine
 from msdnet.runtime.profile import Profile, StageTimes, profile
-from msdnet.runtime.result import Result
+from msdnet.runtime.result import One, Result
 
 __all__ = [
     "Answers",
     "Engine",
     "Model",
+    "One",
     "OnnxEngine",
     "Profile",
     "Result",

@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from msdnet.policy import Measure, confidence
+from msdnet.checks import check_choice
+from msdnet.policy import MEASURES, Measure, confidence
 from msdnet.runtime.engine import Engine, Probabilities
 
 __all__ = ["Running", "Step", "steps"]
@@ -48,6 +49,18 @@ def steps(
     If the stages so far took far less than was expected of them, the machine was busier when it was profiled than it
     is now: less is then expected of the next one, too.
     """
+    check_choice("measure", measure, MEASURES)  # at once, not when the first answer is asked for
+    return _steps(engine, pixels, classes, measure, end, stage_times)
+
+
+def _steps(
+    engine: Engine,
+    pixels: NDArray[Any],
+    classes: Sequence[str],
+    measure: Measure,
+    end: float | None,
+    stage_times: Sequence[float],
+) -> Generator[Step, None, None]:
     start = time.perf_counter()
     state = engine.begin(pixels[None])
     for exit, cost in enumerate(engine.costs):

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.policy import Measure, SpendingRule, confidence
+from msdnet.checks import check_choice, check_whole
+from msdnet.policy import MEASURES, Measure, SpendingRule, confidence
 from msdnet.runtime.engine import Engine, Launched, Probabilities, Room, Rows, State
 
 __all__ = ["Answers", "answers"]
@@ -27,7 +28,7 @@ class Answers(NamedTuple):
     images: NDArray[np.int64]
     """Their numbers, from 0 in the order in which they came."""
     exit: int
-    """Where they left, from 0."""
+    """Where they left, from 1, as people count."""
     confidences: NDArray[np.floating]
     probabilities: Probabilities
     """(N, classes)"""
@@ -36,8 +37,15 @@ class Answers(NamedTuple):
 def answers(
     engine: Engine, batches: Iterable[NDArray[np.generic]], rule: SpendingRule, *, measure: Measure, batch: int
 ) -> Iterator[Answers]:
-    """Answers to all images of the batches, in the order in which they come about."""
-    return _Cascade(engine, rule, measure, batch).run(batches)
+    """Answers to all images of the batches, in the order in which they come about.
+
+    - batch: images that are computed together; fewer where the rule takes fewer at a time
+    """
+    check_choice("measure", measure, MEASURES)
+    rows = check_whole("batch", batch)
+    if rule.at_a_time is not None:
+        rows = min(rows, rule.at_a_time)
+    return _Cascade(engine, rule, measure, rows).run(batches)
 
 
 class _Task(NamedTuple):
@@ -63,15 +71,15 @@ class _Cascade:
     def run(self, batches: Iterable[NDArray[np.generic]]) -> Iterator[Answers]:
         first = 0
         for images in batches:
-            self.rule.arrive(len(images))
             for start in range(0, len(images), self.batch):
                 part = images[start : start + self.batch]
+                self.rule.arrive(len(part))
                 self._launch(self.engine.begin(part), np.arange(first, first + len(part)))
                 first += len(part)
                 while len(self.under_way) > self.engine.ahead:
                     yield from self._finish()
-            if self.rule.at_a_time is not None:
-                yield from self._empty_rooms()
+                if self.rule.at_a_time is not None:
+                    yield from self._empty_rooms()
         yield from self._empty_rooms()
 
     def _launch(self, state: State, numbers: NDArray[np.int64], room: Room | None = None) -> None:
@@ -84,7 +92,7 @@ class _Cascade:
         sure = confidence(probabilities, self.measure)
         leaves = self.rule.leaves(exit, sure, numbers)
         if leaves.any():
-            yield Answers(numbers[leaves], exit, sure[leaves], probabilities[leaves])
+            yield Answers(numbers[leaves], exit + 1, sure[leaves], probabilities[leaves])
         self._send_on(state, np.flatnonzero(~leaves), numbers)
         if room is not None:
             self.unused[exit].append(room)

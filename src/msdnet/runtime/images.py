@@ -27,6 +27,7 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
             image = image[..., None]
         if image.ndim != 3:
             raise ValueError(f"an image must have the shape (height, width, channels), got {image.shape}")
+        _check_channels(image.shape, spec)
         pixels: Pixels = _of_array(image[None], spec)[0]
         return pixels
     if isinstance(image, Image.Image):
@@ -39,10 +40,18 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
 
 def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
     """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time."""
+    single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike) or _is_file(images)
+    several: Any = [images] if single else images
+    if not isinstance(several, Iterable) or isinstance(several, bytes | dict):
+        raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
+    borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
+    return _batches(_pieces(several, spec, size), size, borrowed=borrowed)
+
+
+def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator[Pixels]:
     waiting: list[Pixels] = []
     rows = 0
-    borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
-    for piece in _pieces(images, spec, size):
+    for piece in pieces:
         start = 0
         while start < len(piece):
             part = piece[start : start + size - rows]
@@ -66,14 +75,10 @@ def count_of(images: Images) -> int | None:
     return None
 
 
-def _pieces(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
+def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int) -> Iterator[Pixels]:
     """One or more images at a time, at most so many: (N, height, width, channels)."""
-    single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike) or _is_file(images)
-    several: Any = [images] if single else images
-    if not isinstance(several, Iterable) or isinstance(several, bytes | dict):
-        raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
     number = 0
-    for image in several:
+    for image in images:
         try:
             for piece in _parts(image, spec, size):
                 yield piece
@@ -86,10 +91,24 @@ def _pieces(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
     if isinstance(image, np.ndarray) and image.ndim == 4:
+        _check_channels(image.shape, spec)
         for start in range(0, len(image), size):
             yield _of_array(image[start : start + size], spec)
     else:
         yield pixels_of(image, spec)[None]
+
+
+def _check_channels(shape: tuple[int, ...], spec: ImageSpec) -> None:
+    """Of one image (H, W, C), or of several (N, H, W, C)."""
+    if shape[-1] == spec.channels:
+        return
+    hint = ""
+    if shape[-3] == spec.channels:
+        hint = "; put the channels last"
+    elif spec.channels == 1 and len(shape) == 3:
+        hint = "; several grey images need a last axis, (N, H, W, 1)"
+    counted = "1 channel" if spec.channels == 1 else f"{spec.channels} channels"
+    raise ValueError(f"images must have {counted}, as (H, W, C) or (N, H, W, C), got {shape}{hint}")
 
 
 def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
@@ -97,9 +116,6 @@ def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
     or numbers from 0 to 1 of the network's own size.
     """
     height, width, channels = images.shape[1:]
-    if channels != spec.channels:
-        hint = "; put the channels last" if images.shape[1] == spec.channels else ""
-        raise ValueError(f"images must have {spec.channels} channels, as (N, H, W, C), got {images.shape}{hint}")
     if not height or not width:
         raise ValueError(f"images must have pixels, got {images.shape}")
     if np.issubdtype(images.dtype, np.floating):

@@ -92,14 +92,13 @@ class Model:
           one that was fitted before. With none of them, every image goes to the last exit
         - hard: the total is never exceeded, whatever the images; group: in each so many images (the paper's M)
         - steady: the average is held while the images drift from what the model was fitted to
-        - batch: images that are computed together; by default what suits the engine
+        - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
         - probabilities: keep those of all classes, not only the likeliest
-        - watch: told of the images that leave, as they do
+        - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
         """
         if (hard or steady) and budget is None and seconds is None and policy is None:
             raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
-        rows = self.engine.best_batch if batch is None else check_whole("batch", batch)
-        rows = min(rows, SteadyBudget.AT_A_TIME) if steady else rows
+        rows = self._rows(batch, steady=steady)
         chosen = self._choose(budget, seconds, policy, rows)
         rule = self._rule(chosen, count_of(images), hard=hard, group=group, steady=steady)
         collected = Collected(self.costs, self.classes, keep_probabilities=probabilities)
@@ -120,14 +119,15 @@ class Model:
     ) -> Iterator[One]:
         """Answer images as they come, in their order, and hold the average budget while they drift. May go on for ever.
 
-        - batch: images that are awaited and computed together
+        - batch: images that are awaited and computed together, at most 32
         """
-        rows = min(check_whole("batch", batch), SteadyBudget.AT_A_TIME)
+        rows = self._rows(batch, steady=True)
         chosen = self._choose(budget, seconds, policy, rows)
-        return self._stream(images, chosen, self._rule(chosen, None, steady=True), rows)
+        rule = self._rule(chosen, None, steady=True)
+        return self._stream(batches(images, self.engine.images, rows), chosen, rule)
 
-    def _stream(self, images: Images, chosen: Policy, rule: SpendingRule, rows: int) -> Iterator[One]:
-        for pixels in batches(images, self.engine.images, rows):
+    def _stream(self, given: Iterator[NDArray[Any]], chosen: Policy, rule: SpendingRule) -> Iterator[One]:
+        for pixels in given:
             collected = Collected(self.costs, self.classes, keep_probabilities=False)
             for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
                 collected.add(answered)
@@ -135,6 +135,16 @@ class Model:
 
     def _answers(self, images: Images, policy: Policy, rule: SpendingRule, rows: int) -> Iterator[Answers]:
         return answers(self.engine, batches(images, self.engine.images, rows), rule, measure=policy.measure, batch=rows)
+
+    def _rows(self, batch: int | None, *, steady: bool) -> int:
+        """How many images are computed together."""
+        most = SteadyBudget.at_a_time
+        if batch is None:
+            return min(self.engine.best_batch, most) if steady else self.engine.best_batch
+        rows = check_whole("batch", batch)
+        if steady and rows > most:
+            raise ValueError(f"batch must be at most {most} with a steady budget (and in a stream), got {rows}")
+        return rows
 
     def _choose(self, budget: float | None, seconds: float | None, policy: Policy | None, rows: int) -> Policy:
         """The policy that was given, or that keeps a budget, or that sends everyone to the last exit."""
@@ -207,14 +217,14 @@ class Model:
         - batch_sizes: by default one image, and the batch that suits the engine
         - seconds: how long to measure each size
         """
-        sizes = (1, self.engine.best_batch) if batch_sizes is None else [int(size) for size in batch_sizes]
-        self._measure(sizes, seconds)
+        self._measure((1, self.engine.best_batch) if batch_sizes is None else batch_sizes, seconds)
         return self._profile
 
     def _measure(self, sizes: Sequence[int], seconds: float) -> None:
         """Measure anew; what was fitted to times that are no longer believed is forgotten."""
         measured = profile(self.engine, sizes, seconds=seconds).batches
-        others = [times for times in self._profile.batches if times.rows not in sizes]
+        renewed = {times.rows for times in measured}
+        others = [times for times in self._profile.batches if times.rows not in renewed]
         self._profile = Profile(tuple(sorted((*others, *measured), key=lambda times: times.rows)))
         believed = {self.costs, *(times.costs for times in self._profile.batches)}
         self._families = {key: family for key, family in self._families.items() if key[2] in believed}
@@ -263,8 +273,9 @@ class Model:
         """
         if deadline_ms is None:
             return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure)
+        seconds = check_number("deadline_ms", deadline_ms, low=0) / 1e3
         times = self._times(1).careful
-        end = time.perf_counter() + check_number("deadline_ms", deadline_ms, low=0) / 1e3
+        end = time.perf_counter() + seconds
         return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure, end, times)
 
     def answer(self, image: ImageLike, *, deadline_ms: float, measure: Measure = "largest") -> Step:

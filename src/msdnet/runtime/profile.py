@@ -51,9 +51,8 @@ class Profile:
 
 def profile(engine: Engine, batch_sizes: Sequence[int], *, seconds: float = 1.0) -> Profile:
     """Run all stages over and over, for about so many seconds at each size of batch, and at least five times."""
-    return Profile(
-        tuple(_measure(engine, check_whole("batch size", rows), seconds) for rows in sorted(set(batch_sizes)))
-    )
+    sizes = sorted({check_whole("batch size", rows) for rows in batch_sizes})
+    return Profile(tuple(_measure(engine, rows, seconds) for rows in sizes))
 
 
 def _measure(engine: Engine, rows: int, seconds: float) -> StageTimes:

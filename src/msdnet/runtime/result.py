@@ -1,9 +1,10 @@
 """What became of a set of images."""
 
+import operator
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,9 +70,16 @@ class Result:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, image: int) -> One:
-        label, exit = int(self.labels[image]), int(self.exits[image])
-        sure, after = float(self.confidences[image]), float(self.times[image])
+    @overload
+    def __getitem__(self, image: SupportsIndex) -> One: ...
+    @overload
+    def __getitem__(self, image: slice) -> list[One]: ...
+    def __getitem__(self, image: SupportsIndex | slice) -> One | list[One]:
+        if isinstance(image, slice):
+            return [self[number] for number in range(len(self))[image]]
+        number = operator.index(image)
+        label, exit = int(self.labels[number]), int(self.exits[number])
+        sure, after = float(self.confidences[number]), float(self.times[number])
         return One(label, self.classes[label], sure, exit, self.exit_costs[exit - 1], after)
 
     def __iter__(self) -> Iterator[One]:
@@ -99,7 +107,7 @@ class Collected:
     def add(self, answers: Answers) -> None:
         self._labels.put(answers.images, answers.probabilities.argmax(axis=1))
         self._confidences.put(answers.images, answers.confidences)
-        self._exits.put(answers.images, answers.exit + 1)
+        self._exits.put(answers.images, answers.exit)
         self._times.put(answers.images, time.perf_counter() - self._start)
         if self._probabilities is not None:
             self._probabilities.put(answers.images, answers.probabilities)

@@ -18,7 +18,7 @@ from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
 from msdnet.files import fingerprint
-from msdnet.networks import StagedNetwork, create_network
+from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.presets import network_config
 from msdnet.training.checkpoint import load_tensors, write_atomically
 from msdnet.training.display import Display, choose_display
@@ -163,7 +163,7 @@ def load_run(
         raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
     torch_device = pick_device(device)
     weights, _ = load_tensors(folder / MODEL)
-    network = create_network(NetworkConfig.from_dict(facts["network"]))
+    network = empty_network(NetworkConfig.from_dict(facts["network"]))
     network.load_state_dict(weights)
     images = (data or _reopen(facts, root, None, None, torch_device)) if open_data else None
     if images is not None:
