@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO, TypeAlias
 
 import numpy as np
@@ -45,12 +45,16 @@ Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 @contextmanager
 def opened(path: str | os.PathLike[str] | IO[bytes]) -> Iterator[Image.Image]:
     """An image file. One of more pixels than Pillow finds safe is not read."""
-    is_path = isinstance(path, str | os.PathLike)
-    source = open(path, "rb") if is_path else nullcontext(path)  # noqa: PTH123, SIM115  (may be no valid Unicode)
-    with source as file, _recognised(file) as image:
+    with _bytes_of(path) as file, _recognised(file) as image:
         if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > Image.MAX_IMAGE_PIXELS:
             raise ValueError(_too_large())
         yield image
+
+
+def _bytes_of(path: str | os.PathLike[str] | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    if isinstance(path, str | os.PathLike):
+        return open(path, "rb")  # noqa: PTH123  (the path need not be valid Unicode)
+    return nullcontext(path)  # whoever opened it closes it
 
 
 def _recognised(file: IO[bytes]) -> Image.Image:

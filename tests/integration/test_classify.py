@@ -82,6 +82,12 @@ def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path) -> Non
     assert b"left at exits 1 to 3:" in done.stdout
 
 
+def test_broken_metadata_are_not_worth_a_word(tiny: Bundle, tmp_path: Path) -> None:
+    Image.new("RGB", (20, 20)).save(tmp_path / "a.jpg", exif=b"Exif\0\0II*\0\xff\0\0\0")
+    done = run("classify", str(tmp_path / "a.jpg"), "--model", str(tiny.folder), "--json")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def renamed(bundle: Bundle, folder: Path, **facts: object) -> str:
     """A copy of a bundle with other facts in its manifest."""
     shutil.copytree(bundle.folder, folder)
