@@ -6,14 +6,27 @@ Knows Pillow and arrays; nothing of networks.
 import math
 import os
 import re
-import warnings
+import struct
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import IO, TypeAlias
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
-__all__ = ["ENDINGS", "FORMATS", "OTHER_ENDINGS", "Box", "centre", "cropped", "opened", "reason", "usual_resize"]
+__all__ = [
+    "ENDINGS",
+    "FORMATS",
+    "OTHER_ENDINGS",
+    "Box",
+    "centre",
+    "cropped",
+    "opened",
+    "picture",
+    "reason",
+    "usual_resize",
+]
 
 # A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
@@ -32,30 +45,51 @@ Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
 
 @contextmanager
 def opened(path: str | os.PathLike[str] | IO[bytes]) -> Iterator[Image.Image]:
-    """An image file. One of more pixels than Pillow finds safe is not read; odd metadata and palettes are no matter."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        try:
-            file = Image.open(path, formats=FORMATS)
-        except UnidentifiedImageError as error:
-            raise ValueError(_what_it_is(path)) from error
-        with file as image:
-            yield image
+    """An image file. One of more pixels than Pillow finds safe is not read."""
+    with _bytes_of(path) as file, _recognised(file) as image:
+        if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > Image.MAX_IMAGE_PIXELS:
+            raise ValueError(_too_large())
+        yield image
 
 
-def _what_it_is(path: str | os.PathLike[str] | IO[bytes]) -> str:
-    """A file that none of the decoders knows."""
+def _bytes_of(path: str | os.PathLike[str] | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     if isinstance(path, str | os.PathLike):
-        with open(path, "rb") as file:  # noqa: PTH123  (the path need not be valid Unicode)
-            head = file.read(16)
-    else:
-        path.seek(0)
-        head = path.read(16)
+        return open(path, "rb")  # noqa: PTH123  (the path need not be valid Unicode)
+    return nullcontext(path)  # whoever opened it closes it
+
+
+def _recognised(file: IO[bytes]) -> Image.Image:
+    """The image in a file, not decoded yet.
+
+    Image.open would do, but it warns of too many pixels; and a warning that is to be silent, or an error, is so for all
+    threads at once. Its decoders do not warn, and the number of pixels can be looked at before any is decoded.
+    """
+    file.seek(0)
+    head = file.read(16)
+    Image.preinit()
+    for name in FORMATS:
+        if name not in Image.OPEN:
+            Image.init()
+        decoder, accepts = Image.OPEN[name]
+        if accepts is not None and accepts(head) is True:  # a text says why this Pillow cannot
+            file.seek(0)
+            with suppress(
+                SyntaxError, IndexError, TypeError, struct.error
+            ):  # another format after all, or a broken one
+                return decoder(file, "")
+    raise ValueError(_what_it_is(head))
+
+
+def _what_it_is(head: bytes) -> str:
+    """A file that none of the decoders knows, by its beginning."""
     for name, beginning in _OTHER_FORMATS.items():
         if beginning.match(head):
             return f"a {name} file, which is not read: convert it to JPEG or PNG"
     return "not an image"
+
+
+def _too_large() -> str:
+    return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels, which may be an attack"
 
 
 def usual_resize(side: int) -> int:
@@ -93,14 +127,22 @@ def cropped(image: Image.Image, box: Box, side: int, *, draft: bool = True) -> I
     return crop
 
 
+def picture(pixels: NDArray[np.uint8]) -> Image.Image:
+    """Bytes (H, W, C), in colour or grey, as a picture."""
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+
+
 def reason(error: Exception) -> str:
     """Why an image could not be read."""
+    # Some decoders look at a size, too; their warning is an error where the user wants that.
     if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
-        return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels, which may be an attack"
+        return _too_large()
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):  # 16 bits of grey, which Pillow would cut off at 255
         image = image.point(lambda level: level * (1 / 256)).convert("L")
+    if isinstance(image.info.get("transparency"), bytes):  # of a palette, of which Pillow warns on the way to RGB
+        image = image.convert("RGBA")
     return image if image.mode == "RGB" else image.convert("RGB")

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from PIL import Image
 import msdnet
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
-from tests.helpers import tiny_bundle
+from tests.helpers import run_here, tiny_bundle
 
 
 def run(*arguments: str, given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
@@ -79,6 +80,49 @@ def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path) -> Non
     assert b"a.jpg" not in done.stdout
     assert b"1 image in" in done.stdout
     assert b"left at exits 1 to 3:" in done.stdout
+
+
+def test_broken_metadata_are_not_worth_a_word(tiny: Bundle, tmp_path: Path) -> None:
+    Image.new("RGB", (20, 20)).save(tmp_path / "a.jpg", exif=b"Exif\0\0II*\0\xff\0\0\0")
+    done = run("classify", str(tmp_path / "a.jpg"), "--model", str(tiny.folder), "--json")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def renamed(bundle: Bundle, folder: Path, **facts: object) -> str:
+    """A copy of a bundle with other facts in its manifest."""
+    shutil.copytree(bundle.folder, folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | facts))
+    return str(folder)
+
+
+def test_names_are_printed_as_they_are(
+    tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not read as rich's markup: it would leave [old] out, fail at [/b], and draw a cat."""
+    monkeypatch.chdir(tmp_path)
+    classes = ["[red]", "x[/b]", ":cat:"]
+    model = renamed(tiny, tmp_path / "odd", classes=classes)
+    names = [f"photos [old]/{name}" for name in ("[bold].png", "a.png", "x[/b].png", ":cat:.png")]
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes((pictures / "b.png").read_bytes())
+    done = run_here("classify", "photos [old]", "--model", model)
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.splitlines()[1:5]
+    assert sorted(row[: row.index(".png")].strip() + ".png" for row in rows) == sorted(names)
+    assert {row.partition(".png")[2].split()[0] for row in rows} <= set(classes)
+
+
+def test_a_models_name_is_printed_as_it_is(tiny: Bundle, tmp_path: Path) -> None:
+    bundles = [renamed(tiny, tmp_path / str(number), name=f"a[/b]:cat:{number}") for number in (1, 2)]
+    Path(tmp_path / "images/test").mkdir(parents=True)
+    for name in tiny.manifest.classes:
+        (tmp_path / "images/test" / name).mkdir()
+        Image.new("RGB", (14, 14), name).save(tmp_path / "images/test" / name / "1.png")
+    shown = run_here("evaluate", *bundles, "--data", str(tmp_path / "images"))
+    assert shown.returncode == 0, shown.stderr
+    assert "a[/b]:cat:1 " in shown.stdout.partition("best on held-out images")[2]
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:

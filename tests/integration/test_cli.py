@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import typer
 from PIL import Image
 
 import msdnet
-from msdnet import MSDNetConfig
+from msdnet import MSDNetConfig, cli
 from msdnet.cli import app
 from tests.helpers import run_here
 
@@ -52,6 +53,34 @@ def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1
     assert refused.stderr == "msdnet: this command needs torch: pip install 'msdnet[train]'\n"
+
+
+def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_without(module: str) -> subprocess.CompletedProcess[str]:
+        def fail() -> None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+        monkeypatch.setattr(cli, "app", fail)
+        return run_here()
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    brought = [requirement.partition(">=")[0] for requirement in project["optional-dependencies"]["train"]]
+    assert brought == list(cli._TRAIN.values())
+    hint = "msdnet: this command needs scikit-learn: pip install 'msdnet[train]'\n"
+    assert run_without("sklearn").stderr == hint
+    for other in ("readline", "torch.no_such_part", "msdnet.gone"):
+        with pytest.raises(ModuleNotFoundError, match=other):
+            run_without(other)
+
+
+def test_where_folders_cannot_be_locked_training_says_what_it_needs(tmp_path: Path) -> None:
+    """As on Windows, which has no fcntl."""
+    program = "import sys; sys.modules['fcntl'] = None; from msdnet.cli import main; main()"
+    command = [sys.executable, "-c", program, "train", "fast", "--out", str(tmp_path / "run")]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert refused.stderr == "msdnet: training needs Linux or macOS; on Windows, use WSL\n"
+    assert refused.returncode == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_version() -> None:

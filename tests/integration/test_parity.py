@@ -113,6 +113,21 @@ def test_sums_and_numbers_are_exported(tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other.numpy(), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("imagenet_alexnet", r"AdaptiveAvgPool2d\(output_size=\(6, 6\)\): only pooling to one value"),
+        ("imagenet_resnet_10", "flatten: no ONNX counterpart is known"),
+        ("imagenet_densenet_37", r"adaptive_avg_pool2d: no ONNX counterpart is known for \(1, 1\)"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_by_its_name(name: str, why: str) -> None:
+    with torch.device("meta"):  # shapes are enough, and millions of weights take a while
+        network = create_network(name)
+    with pytest.raises(ValueError, match=f"^the network cannot be exported: {why}"):
+        whole_graph(network, 224, StoredWeights("weights.safetensors", safetensors.numpy.save({})))
+
+
 @pytest.mark.parametrize("half", [False, True])
 def test_each_stage_is_a_graph_of_its_own(tmp_path: Path, half: bool) -> None:
     """Anyone with ONNX Runtime can run them, by their names, without this package."""

@@ -1,5 +1,7 @@
 """What people look at: the report, the tables of budgets and times, and the demo."""
 
+import base64
+import io
 import json
 import re
 import shutil
@@ -11,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import msdnet
 from msdnet.bundle import Bundle, ImageSpec
@@ -131,6 +134,45 @@ def test_classes_without_hard_images_are_shown_too(squares: Labelled) -> None:
     nothing = "No image of these classes was wrong at the first exit and left rightly at the last."
     assert nothing not in shown
     assert nothing in gallery(found, squares, [0])
+
+
+def decoded(page: str) -> list[Image.Image]:
+    sources = re.findall(r'<img src="data:image/\w+;base64,([^"]+)"', page)
+    return [Image.open(io.BytesIO(base64.b64decode(source))) for source in sources]
+
+
+def test_a_grey_model_is_reported_with_its_images(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    random = np.random.default_rng(0)
+    images, labels = random.integers(0, 256, (60, 12, 12, 1), dtype=np.uint8), random.integers(0, 3, 60)
+    bundle = export_network(
+        settle(create_network(TINY, classes=3, input_channels=1), side=12),
+        tmp_path / "bundle",
+        name="grey",
+        classes=("a", "b", "c"),
+        images=ImageSpec(side=12, resize=12, mean=(0.0,), std=(1.0,)),
+        held_out=[Batch(torch.from_numpy(images).permute(0, 3, 1, 2) / 255, torch.from_numpy(labels))],
+    )
+    data = Labelled("grey", images, labels, ("a", "b", "c"))
+    write_report(msdnet.load(bundle.folder), tmp_path / "report.html", data=data)
+    shown = decoded((tmp_path / "report.html").read_text())
+    assert shown
+    given = {image.tobytes() for image in images}
+    assert {(image.mode, image.tobytes() in given) for image in shown} == {("L", True)}
+
+
+@pytest.mark.parametrize("size", [(300, 200), (40, 30)])
+def test_photos_are_shown_upright(tmp_path: Path, size: tuple[int, int]) -> None:
+    upright, exif = Image.new("RGB", size, "red"), Image.Exif()
+    upright.paste("blue", (0, 0, size[0], size[1] // 2))
+    exif[0x0112] = 6  # the camera was held on its side
+    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "photo.jpg", exif=exif)
+    data = Labelled("photos", [str(tmp_path / "photo.jpg")], np.zeros(1, np.int64), ("one",))
+    (shown,) = decoded(gallery(EasyAndHard(np.array([True]), np.array([False])), data))
+    side = min(96, *size)
+    assert shown.size == (side, side)
+    colours = [shown.getpixel((side // 2, y)) for y in (side // 8, side - side // 8)]
+    assert np.abs(np.array(colours) - [(0, 0, 255), (255, 0, 0)]).max() < 40
 
 
 def test_classes_can_be_asked_for(tiny: Bundle, squares: Labelled, tmp_path: Path) -> None:

@@ -442,6 +442,7 @@ def test_photos_are_turned_upright(tmp_path: Path) -> None:
     assert difference(turned, cropped(upright, box, 8)).max() <= 1
 
 
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data:UserWarning:PIL.TiffImagePlugin")
 @pytest.mark.parametrize(
     "exif", [b"Exif\0\0garbage", b"Exif\0\0II*\0\xff\0\0\0", b"Exif\0\0MM\0*\0\0\0\x08\0\x09\x01\x12"]
 )

@@ -390,10 +390,10 @@ def test_live_display_shows_the_newest_figures(capsys: pytest.CaptureFixture[str
     display.start(epochs=2, steps=3)
     display.step(0, 2)
     display.epoch(EpochFigures(1, 2, 1.5, 0.1, (0.5, 0.6, 0.7), (0.4, 0.5, 0.6), 1234.0, 3.0))
-    display.say("a message")
+    display.say("a message of :cat: [bold]")
     display.stop()
     shown = capsys.readouterr().out
-    assert "a message" in shown
+    assert "a message of :cat: [bold]" in shown, "as it is"
     assert "loss 1.500" in shown
     assert "1,234" in shown
 

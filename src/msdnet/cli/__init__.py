@@ -19,6 +19,10 @@ from msdnet.version import VERSION
 
 __all__ = ["app", "main"]
 
+# Modules that extras bring, and what these are called where they are installed from. Any other that is missing is a
+# fault of ours, or of the installation: no extra would mend it.
+_TRAIN = {"torch": "torch", "torchvision": "torchvision", "onnx": "onnx", "pooch": "pooch", "sklearn": "scikit-learn"}
+
 app = typer.Typer(
     help="Image classification under a budget: one network with many exits.",
     no_args_is_help=True,
@@ -32,10 +36,14 @@ for command in (demo, classify, budget, profile, models, evaluate, report, prese
 def main() -> None:
     """Run the command line; an error that a user can mend is one line on stderr."""
     warnings.showwarning = _warn
+    # Odd metadata of an image are no matter to its pixels. Here, once: this process is the command's own.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
     try:
         app()
     except ModuleNotFoundError as error:
-        _fail(f"this command needs {error.name}: pip install 'msdnet[train]'")
+        if error.name not in _TRAIN:
+            raise
+        _fail(f"this command needs {_TRAIN[error.name]}: pip install 'msdnet[train]'")
     except OSError as error:  # the system's own errors have a file and a reason, ours a sentence
         _fail(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
     except (ValueError, TypeError, ImportError, ArithmeticError) as error:

@@ -8,6 +8,7 @@ import typer
 
 from msdnet.cli.amounts import parse_budgets
 from msdnet.cli.classify import DEFAULT_MODEL
+from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
     from msdnet.runtime import Model
@@ -55,7 +56,6 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
 
 
 def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
 
     least = min(row["accuracy"] for row in rows)
@@ -67,7 +67,7 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
         share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
         spent = f"{row['spent'] / 1e6:,.4g} M"
         table.add_row(f"{row['budget'] / 1e6:,.4g} M", share, spent, f"{100 * row['accuracy']:.1f}", bar)
-    Console().print(table)
+    print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None
     typer.echo(f"\non {held_out.images:,} held-out images; multiply-adds an image, on average")
@@ -90,7 +90,6 @@ def profile(
 
     Example: msdnet profile bundles/first --batches 1,32
     """
-    from rich.console import Console
     from rich.table import Table
 
     import msdnet
@@ -107,7 +106,7 @@ def profile(
         table.add_row(str(stage + 1), *(f"{1e3 * times.typical[stage]:.2f} ms" for times in measured))
     table.add_row("all", *(f"{1e3 * sum(times.typical):.2f} ms" for times in measured))
     table.add_row("an image", *(f"{1e3 * times.costs[-1]:.2f} ms" for times in measured))
-    Console().print(table)
+    print_table(table)
     typer.echo(f"\n{loaded.manifest.name} on {loaded.engine!r}: medians of the time for a whole batch")
 
 

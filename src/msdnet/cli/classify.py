@@ -11,6 +11,7 @@ import typer
 
 from msdnet.cli.amounts import parse_budget, parse_seconds
 from msdnet.cli.pictures import Pictures, find_pictures
+from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
     from msdnet.runtime import Model
@@ -133,7 +134,6 @@ def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: f
 
 
 def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
 
     right = [Column(name, justify="right") for name in ("sure", "exit", "multiply-adds", "after")]
@@ -147,7 +147,7 @@ def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
             f"{row['multiply_adds'] / 1e6:.1f} M",
             f"{1e3 * row['seconds']:.1f} ms",
         )
-    Console().print(table)
+    print_table(table)
     spent, full = sum(row["multiply_adds"] for row in rows) / len(rows), model.costs[-1]
     left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
     counted = "1 image" if len(rows) == 1 else f"{len(rows):,} images"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from msdnet.cli.tables import plain_console, print_table
+
 if TYPE_CHECKING:
     from rich.console import Group
 
@@ -58,11 +60,10 @@ def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
 
 def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Row:
     """With the images that leave shown as they do."""
-    from rich.console import Console
     from rich.live import Live
 
     name = "every image to the last exit" if budget is None else f"budget {budget / 1e6:.1f} M"
-    console = Console()
+    console = plain_console()
     left = [0] * len(model.costs)
     with Live(console=console, transient=True, refresh_per_second=12) as live:
 
@@ -88,7 +89,6 @@ def _bars(name: str, left: list[int], total: int) -> "Group":
 
 
 def _print(rows: list[_Row], images: int) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
 
     full = rows[0]
@@ -104,4 +104,4 @@ def _print(rows: list[_Row], images: int) -> None:
             f"{full.cost / row.cost:.1f}x",
         )
     typer.echo()
-    Console().print(table)
+    print_table(table)

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from msdnet.cli.tables import print_table
+
 __all__ = ["export"]
 
 BEST = "best"
@@ -78,7 +80,6 @@ def _power(text: str) -> float | Literal["best"]:
 
 
 def _print_compared(compared: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Column, Table
 
     exits = range(1, len(compared["held_out_accuracy"]["none"]) + 1)
@@ -88,4 +89,4 @@ def _print_compared(compared: dict[str, Any]) -> None:
         shares = [f"{100 * share:.1f}" for share in (*accuracy, sum(accuracy) / len(accuracy))]
         table.add_row(power, *shares, "best" if power == compared["chosen"] else "")
     typer.echo("held-out accuracy of each exit, in %:")
-    Console().print(table)
+    print_table(table)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.cli.amounts import parse_budgets
+from msdnet.cli.tables import plain_console, print_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -144,13 +145,13 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
 
 
 def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":
-    from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, TextColumn
 
     from msdnet.evaluation import evaluate as measure
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+    console = plain_console(stderr=True)
+    columns = [TextColumn("{task.description}", markup=False), *Progress.get_default_columns()[1:]]
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
         task = shown.add_task(model.manifest.name, total=len(images.labels))
         return measure(model, images, progress=lambda done: shown.update(task, completed=done))
 
@@ -193,7 +194,5 @@ def _points_table(title: str, points: "Sequence[BudgetPoint]", whole: bool, chos
 
 
 def _print(table: "Table") -> None:
-    from rich.console import Console
-
-    Console().print(table)
+    print_table(table)
     typer.echo()

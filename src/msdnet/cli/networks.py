@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msdnet.cli.tables import print_table
 from msdnet.presets import PRESETS, network_config
 from msdnet.systems import SYSTEMS
 
@@ -20,7 +21,6 @@ def presets() -> None:
 
     Example: msdnet presets
     """
-    from rich.console import Console
     from rich.table import Column, Table
 
     name_column, exits_column = Column("preset", no_wrap=True), Column("exits at layers", overflow="fold")
@@ -28,7 +28,7 @@ def presets() -> None:
     for name, config in PRESETS.items():
         exits = " ".join(str(layer) for layer in config.exit_layers)
         table.add_row(name, str(config.depth), str(config.scales), str(config.classes), exits)
-    Console().print(table)
+    print_table(table)
     typer.echo(f"\nother networks: {', '.join(SYSTEMS)}")
 
 
@@ -69,7 +69,6 @@ def show(
 
 
 def _print_exits(manifest: "Manifest") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     measured = {"held-out": manifest.held_out, "test": manifest.test}
@@ -78,4 +77,4 @@ def _print_exits(manifest: "Manifest") -> None:
     for exit, (cost, whole) in enumerate(zip(manifest.costs, manifest.whole_costs, strict=True)):
         right = [f"{100 * values.accuracy[exit]:.2f}%" for values in known.values()]
         table.add_row(str(exit + 1), f"{cost / 1e6:,.2f} M", f"{whole / 1e6:,.2f} M", *right)
-    Console().print(table)
+    print_table(table)

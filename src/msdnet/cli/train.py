@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msdnet.cli.tables import print_table
 from msdnet.config import NetworkConfig
 
 if TYPE_CHECKING:
@@ -159,14 +160,13 @@ def _network(name: str | None) -> str | NetworkConfig | None:
 
 def _print_summary(summary: "Summary") -> None:
     """A table of the exits: what each costs and how often it is right."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("exit", "multiply-adds", "held-out", *(["test"] if summary.test_accuracy else []), box=None)
     for k, (cost, accuracy) in enumerate(zip(summary.costs, summary.held_out_accuracy, strict=True)):
         test = [f"{100 * summary.test_accuracy[k]:.2f}%"] if summary.test_accuracy else []
         table.add_row(str(k + 1), f"{cost / 1e6:,.1f} M", f"{100 * accuracy:.2f}%", *test)
-    Console().print(table)
+    print_table(table)
 
 
 def _tell_what_next(folder: Path, finished: bool, summary: "Summary") -> None:

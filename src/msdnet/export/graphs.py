@@ -253,7 +253,7 @@ class _Writer:
         elif node.op == "call_function" and node.target in _FUNCTIONS:
             operation, attributes = _FUNCTIONS[node.target](node)
         else:
-            raise NotImplementedError(f"{node.format_node()}: no ONNX counterpart is known")
+            raise _unsupported(node, "no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
 
     def _padding(self, node: fx.Node, module: nn.ConstantPad3d) -> list[str]:
@@ -277,10 +277,15 @@ class _Writer:
                 constant = helper.make_node("Constant", [], inputs[-1:], name=inputs[-1], value_float=float(value))
                 self.nodes.append(constant)
             else:
-                raise NotImplementedError(f"{node.format_node()}: {value!r} has no ONNX counterpart")
+                raise _unsupported(node, f"no ONNX counterpart is known for {value!r}")
         if node.kwargs.keys() - {"inplace"}:
-            raise NotImplementedError(f"{node.format_node()}: options have no ONNX counterpart")
+            raise _unsupported(node, "no ONNX counterpart is known for its options")
         return inputs
+
+
+def _unsupported(step: fx.Node | nn.Module, why: str) -> ValueError:
+    name = getattr(step.target, "__name__", str(step.target)) if isinstance(step, fx.Node) else str(step)
+    return ValueError(f"the network cannot be exported: {name}: {why}")
 
 
 _Described: TypeAlias = tuple[str, tuple[str, ...], dict[str, Any]]
@@ -322,13 +327,13 @@ def _window(module: nn.MaxPool2d | nn.AvgPool2d) -> dict[str, Any]:
 
 def _global_pool(module: nn.AdaptiveAvgPool2d) -> _Described:
     if module.output_size not in (1, (1, 1)):
-        raise NotImplementedError(f"{module}: only pooling to one value has an ONNX counterpart")
+        raise _unsupported(module, "only pooling to one value has an ONNX counterpart")
     return "GlobalAveragePool", (), {}
 
 
 def _flatten(module: nn.Flatten) -> _Described:
     if (module.start_dim, module.end_dim) != (1, -1):
-        raise NotImplementedError(f"{module}: only all dimensions after the first can be flattened")
+        raise _unsupported(module, "only all dimensions after the first can be flattened")
     return "Flatten", (), {"axis": 1}
 
 

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
 from msdnet.naming import did_you_mean
-from msdnet.pixels import opened
+from msdnet.pixels import centre, cropped, opened, picture
 from msdnet.report.charts import Pictures
 
 __all__ = ["Chosen", "EasyAndHard", "choose", "easy_and_hard", "even_budget", "find_labels", "gallery", "gallery_chart"]
@@ -131,13 +130,11 @@ def _uri(image: Any) -> str:
     """A picture in the page itself. Small ones are not packed, so that they are the same by every version of zlib."""
     target = io.BytesIO()
     if isinstance(image, np.ndarray):
-        Image.fromarray(image).save(target, "PNG", compress_level=0)
+        picture(image).save(target, "PNG", compress_level=0)
         kind = "png"
     else:
         with opened(image) as file:
-            file.draft("RGB", (_SIDE, _SIDE))
-            picture = file.convert("RGB")
-        picture.thumbnail((_SIDE, _SIDE))
-        picture.save(target, "JPEG")
+            side = min(_SIDE, *file.size)
+            cropped(file, centre(file.size, side, side), side).save(target, "JPEG")
         kind = "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(target.getvalue()).decode()}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from msdnet.bundle import ImageSpec
-from msdnet.pixels import centre, cropped, opened, reason
+from msdnet.pixels import centre, cropped, opened, picture, reason
 
 __all__ = ["ImageLike", "Images", "batches", "count_of", "pixels_of"]
 
@@ -124,8 +124,7 @@ def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
         raise TypeError(f"pixels must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
     if (height, width) == (spec.side, spec.side):
         return images
-    pictures = (Image.fromarray(image if channels == 3 else image[..., 0]) for image in images)
-    return np.stack([_of_picture(picture, spec) for picture in pictures])
+    return np.stack([_of_picture(picture(image), spec) for image in images])
 
 
 def _of_numbers(images: NDArray[np.floating], spec: ImageSpec) -> Pixels:

@@ -96,7 +96,7 @@ class LiveDisplay(Display):
         self.say(_line(figures))
 
     def say(self, message: str) -> None:
-        self._progress.console.print(message, highlight=False, markup=False)
+        self._progress.console.print(message, highlight=False, markup=False, emoji=False)
 
     def stop(self) -> None:
         self._progress.stop()

@@ -1,7 +1,6 @@
 """Starting a run in a folder, and going on with one."""
 
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -28,6 +27,11 @@ from msdnet.training.step import GraphedStep, Step
 from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
 from msdnet.version import VERSION
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # on Windows, where a run can be read and exported
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = [
     "RUN",
@@ -66,6 +70,7 @@ def train(
     data's. A teacher is the folder of a finished run, for recipes that learn from one. The test images are looked
     at, once and at the end, only if `test` is set.
     """
+    _check_system()
     folder = Path(out)
     _check_free(folder)
     _check_numbers(seed, checkpoint_seconds)
@@ -114,6 +119,7 @@ def resume(
     finished = read_summary(folder) if is_finished(folder) else None
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
+    _check_system()
     recipe = from_mapping(Recipe, facts["recipe"], f"{folder}/run.json's recipe")
     config = NetworkConfig.from_dict(facts["network"])
     torch_device = pick_device(device)
@@ -296,6 +302,11 @@ def _trainer(
     )
 
 
+def _check_system() -> None:
+    if fcntl is None:
+        raise OSError("training needs Linux or macOS; on Windows, use WSL")
+
+
 def _check_free(folder: Path) -> None:
     if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
         raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
@@ -344,7 +355,8 @@ def _close_locks() -> None:
     _LOCKS.clear()
 
 
-os.register_at_fork(after_in_child=_close_locks)
+if fcntl is not None:  # so there is fork as well
+    os.register_at_fork(after_in_child=_close_locks)
 
 
 def read_summary(folder: Path) -> Summary:
