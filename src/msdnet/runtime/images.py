@@ -115,7 +115,7 @@ def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
     """(N, H, W, C): bytes of the network's own size, taken as they are, or of another, which are resized like pictures;
     or numbers from 0 to 1 of the network's own size.
     """
-    height, width, channels = images.shape[1:]
+    height, width = images.shape[1:3]
     if not height or not width:
         raise ValueError(f"images must have pixels, got {images.shape}")
     if np.issubdtype(images.dtype, np.floating):
