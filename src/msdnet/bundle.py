@@ -25,12 +25,14 @@ __all__ = [
     "FORMAT",
     "HELD_OUT",
     "MANIFEST",
+    "RUN",
     "STAGES",
     "WEIGHTS",
     "Bundle",
     "ImageSpec",
     "Manifest",
     "Measured",
+    "is_run",
     "stage_file",
 ]
 
@@ -40,6 +42,9 @@ WEIGHTS = "weights.safetensors"
 STAGES = "stages.onnx"
 HELD_OUT = "held_out.safetensors"
 CARD = "card.md"
+
+RUN = "run.json"
+"""What a training run's folder has in place of a manifest."""
 
 
 def stage_file(exit: int) -> str:
@@ -173,7 +178,7 @@ class Bundle:
         self.folder = Path(folder)
         path = self.folder / MANIFEST
         if not path.is_file():
-            hint = "; a training run is there: msdnet export makes a bundle of it" if _is_run(self.folder) else ""
+            hint = "; a training run is there: msdnet export makes a bundle of it" if is_run(self.folder) else ""
             raise FileNotFoundError(f"{self.folder}: no bundle is there (a folder with a {MANIFEST}){hint}")
         try:
             self.manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
@@ -208,5 +213,6 @@ class Bundle:
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _is_run(folder: Path) -> bool:
-    return (folder / "run.json").is_file()
+def is_run(folder: Path) -> bool:
+    """Whether it is a training run's, of which a bundle can be made."""
+    return (folder / RUN).is_file()

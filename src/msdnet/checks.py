@@ -19,6 +19,7 @@ __all__ = [
     "check_choice",
     "check_flag",
     "check_number",
+    "check_same",
     "check_whole",
     "from_mapping",
     "make_tuples",
@@ -63,6 +64,15 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
     known = list(options)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def check_same(what: str, found: object, expected: object) -> None:
+    """Refuse what differs, naming the field where it does rather than the whole."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name in sorted(found.keys() | expected.keys()):
+            check_same(f"{what}: {name}", found.get(name), expected.get(name))
+    elif found != expected:
+        raise ValueError(f"{what} is {found!r}, not {expected!r}")
 
 
 def whole_numbers(name: str, values: object) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """Learning from another network: it must be there, be trained on the same images, and stay the same."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from msdnet.training import Interrupted, Recipe, Summary, resume, train
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Distillation, Loss, Optimiser
+from msdnet.training.run import read_summary
 from tests.helpers import TINY, ColouredSquares
 from tests.unit.test_training import QUICK, StopAt
 
@@ -64,6 +66,20 @@ def test_a_finished_student_is_tested_without_its_teacher(tmp_path: Path) -> Non
     shutil.rmtree(teacher)
     summary = resume(tmp_path / "taught", data=ColouredSquares(), test=True, device="cpu", display=Display())
     assert summary.test_accuracy is not None
+
+
+def test_a_finished_student_is_tested_as_it_is_without_its_checkpoint(teacher: Path, tmp_path: Path) -> None:
+    """Nothing is trained again: of all its files, only the summary changes."""
+    finished = learn(tmp_path, teacher=teacher)
+    (tmp_path / "checkpoint.safetensors").unlink()
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir() if path.is_file()}
+    before.pop(tmp_path / "summary.json")
+    tested = resume(tmp_path, data=ColouredSquares(), test=True, device="cpu", display=Display())
+    assert tested.test_accuracy is not None
+    assert tested == dataclasses.replace(finished, test_accuracy=tested.test_accuracy) == read_summary(tmp_path)
+    after = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir() if path.is_file()}
+    after.pop(tmp_path / "summary.json")
+    assert after == before
 
 
 def test_refuses_another_teacher_half_way(teacher: Path, tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from msdnet.bundle import RUN
 from msdnet.reproduce import timekeeping
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
-from msdnet.training.run import RUN
 from msdnet.training.together import SharedTime
 
 

@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,19 @@ import torch
 from torch.nn import functional
 
 from msdnet import MSDNetConfig, create_network
-from msdnet.data import UNREADABLE, Batch, Epoch, Part
+from msdnet.data import UNREADABLE, Batch, Epoch, ImageData, Part
 from msdnet.export.averaging import averaged
-from msdnet.training import DivergenceError, Interrupted, Recipe, Summary, evaluate, load_run, resume, train
+from msdnet.training import (
+    DivergenceError,
+    Interrupted,
+    Recipe,
+    Summary,
+    all_logits,
+    evaluate,
+    load_run,
+    resume,
+    train,
+)
 from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
@@ -54,13 +64,13 @@ class StopAt(Display):
 
 
 def run(out: Path, recipe: Recipe = QUICK, **options: Any) -> Summary:
-    settings: dict[str, Any] = {"network": TINY, "display": Display(), "device": "cpu"}
-    return train(recipe, data=ColouredSquares(), out=out, **(settings | options))
+    settings: dict[str, Any] = {"data": ColouredSquares(), "network": TINY, "display": Display(), "device": "cpu"}
+    return train(recipe, out=out, **(settings | options))
 
 
 def go_on(out: Path, **options: Any) -> Summary:
-    settings: dict[str, Any] = {"display": Display(), "device": "cpu"}
-    return resume(out, data=ColouredSquares(), **(settings | options))
+    settings: dict[str, Any] = {"data": ColouredSquares(), "display": Display(), "device": "cpu"}
+    return resume(out, **(settings | options))
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:
@@ -192,6 +202,58 @@ def test_a_finished_run_stays_as_it_is_and_is_tested_once(tmp_path: Path) -> Non
     other = ColouredSquares()
     other._images.zero_()  # were they looked at again, the answers would differ
     assert resume(tmp_path, data=other, test=True, display=Display(), device="cpu") == tested
+
+
+def test_a_finished_run_without_its_network_is_refused_rather_than_trained_again(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"finished, but its model\.safetensors is gone; with summary\.json removed"
+    ):
+        go_on(tmp_path, test=True)
+
+
+class _Parts(ColouredSquares):
+    """Without images in some parts, or with images there that cannot be read."""
+
+    def __init__(self, empty: Sequence[Part] = (), unreadable: Sequence[Part] = ()) -> None:
+        super().__init__()
+        self._parts |= {part: slice(0, 0) for part in empty}
+        self._unreadable = unreadable
+
+    def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
+        for batch in super().batches(part, batch_size):
+            unreadable = torch.full_like(batch.labels, UNREADABLE)
+            yield batch._replace(labels=unreadable) if part in self._unreadable else batch
+
+
+@pytest.mark.parametrize("part", ["test", "held_out"])
+def test_data_without_images_to_judge_by_are_refused_before_any_training(tmp_path: Path, part: Part) -> None:
+    message = {"test": "squares: has no test images", "held_out": "squares: no images are held out"}[part]
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path / "out", data=_Parts(empty=[part]), test=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_accuracy_is_made_up_for_test_images_that_are_not_there(tmp_path: Path) -> None:
+    finished = run(tmp_path, data=_Parts(empty=["test"]))
+    with pytest.raises(ValueError, match="squares: has no test images"):
+        go_on(tmp_path, data=_Parts(empty=["test"]), test=True)
+    assert go_on(tmp_path) == finished
+
+
+def test_test_images_that_cannot_be_read_leave_a_finished_run(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there must be test images of squares that can be read"):
+        run(tmp_path, data=_Parts(unreadable=["test"]), test=True)
+    assert go_on(tmp_path).test_accuracy is None
+    assert go_on(tmp_path, test=True).test_accuracy is not None
+
+
+@pytest.mark.parametrize("judge", [evaluate, all_logits])
+@pytest.mark.parametrize("data", [_Parts(empty=["held_out"]), _Parts(unreadable=["held_out"])], ids=["none", "unread"])
+def test_a_network_is_not_judged_by_nothing(judge: Callable[..., Any], data: ImageData) -> None:
+    with pytest.raises(ValueError, match="there must be images that can be read to judge a network by, got none"):
+        judge(create_network(TINY, classes=3), data.batches("held_out", 8))
 
 
 def test_a_folder_is_for_one_training_at_a_time(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from msdnet.bundle import is_run
 from msdnet.cli.models import SAMPLES, Dataset, open_images
 
 __all__ = ["Classes", "report"]
@@ -51,7 +52,7 @@ def report(
     import msdnet
     from msdnet.report import write_report
 
-    run = Path(target) if (Path(target) / "run.json").is_file() else None
+    run = Path(target) if is_run(Path(target)) else None
     with tempfile.TemporaryDirectory() as scratch:
         bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
         model = msdnet.load(bundle)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import from_mapping, make_tuples, table_from_json
+from msdnet.checks import check_same, from_mapping, make_tuples, table_from_json
 from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
@@ -78,25 +78,20 @@ def read_measurement(path: Path) -> Measurement:
 def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]]) -> None:
     """Refuse to draw into one figure what was not made in one way; the file that differs is named."""
     for subject, path, found in measured:
-        _check(path, "network", NetworkConfig.from_dict(found.network).to_dict(), subject.network.to_dict())
+        differs = _differs(path, "this experiment")
+        check_same(f"{differs}: network", NetworkConfig.from_dict(found.network).to_dict(), subject.network.to_dict())
         recipe = from_mapping(Recipe, found.recipe, f"{path}: recipe")  # what is newer than the file has its default
-        _check(path, "recipe", dataclasses.asdict(recipe), dataclasses.asdict(subject.recipe))
-        _check(path, "seeds", found.seeds, [trained.seed for trained in trained_for(subject)])
+        check_same(f"{differs}: recipe", dataclasses.asdict(recipe), dataclasses.asdict(subject.recipe))
+        check_same(f"{differs}: seeds", found.seeds, tuple(trained.seed for trained in trained_for(subject)))
     for _, path, found in measured:
         _, first_path, first = measured[0]
-        _check(path, "images", found.images, first.images, f" in {first_path}")
+        differs = _differs(path, str(first_path))
+        check_same(f"{differs}: images", found.images, first.images)
         for version in (found.made_by["msdnet"], *(made["msdnet"] for made in found.trained_by)):
-            _check(path, "msdnet's version", version, first.made_by["msdnet"], f" in {first_path}")
+            check_same(f"{differs}: msdnet's version", version, first.made_by["msdnet"])
 
 
-def _check(path: Path, what: str, found: object, expected: object, where: str = " in this experiment") -> None:
-    found, expected = (json.loads(json.dumps(value)) for value in (found, expected))
-    if found == expected:
-        return
-    if isinstance(found, dict) and isinstance(expected, dict):
-        name = next(key for key in sorted(found.keys() | expected.keys()) if found.get(key) != expected.get(key))
-        found, expected, what = found.get(name), expected.get(name), f"{what}: {name}"
-    raise ValueError(
-        f"{path}: made in another way, so it cannot be drawn beside the others: {what} is {found!r}, and {expected!r}"
-        f"{where}. Give the options that it was made with, or another folder, or remove it and its run"
-    )
+def _differs(path: Path, other: str) -> str:
+    """The beginning of an error that ends with what differs."""
+    advice = "give the options that it was made with, or another folder, or remove it and its run"
+    return f"{path}: made in another way than {other}, so it cannot be drawn beside the others ({advice})"

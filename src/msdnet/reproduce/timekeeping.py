@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from msdnet.bundle import RUN
 from msdnet.checks import from_mapping
 from msdnet.training.checkpoint import write_atomically
 from msdnet.training.distributed import is_first
-from msdnet.training.run import RUN
 from msdnet.training.together import SharedTime
 
 __all__ = ["machine_seconds", "noting_time"]

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import torch
 
-from msdnet.checks import from_mapping
+from msdnet.bundle import RUN
+from msdnet.checks import check_same, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, open_data
 from msdnet.files import FOLDER, SIDE
@@ -20,7 +21,7 @@ from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
 from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
-from msdnet.training.checkpoint import load_tensors
+from msdnet.training.checkpoint import load_facts
 from msdnet.training.display import Display, EpochFigures, duration
 from msdnet.training.distributed import (
     first_on_machine_first,
@@ -29,9 +30,9 @@ from msdnet.training.distributed import (
     processes,
     several_processes,
 )
-from msdnet.training.run import RUN, describe_data, read_run, read_summary
+from msdnet.training.run import describe_data, read_run, read_summary
 from msdnet.training.together import ALONE, SharedTime
-from msdnet.training.trainer import CHECKPOINT, check_same
+from msdnet.training.trainer import CHECKPOINT
 
 __all__ = ["Failure", "Standing", "Workshop"]
 
@@ -91,8 +92,7 @@ class Workshop:
         path = self.run_of(trained) / CHECKPOINT
         if not path.exists():
             return 0.0
-        _, facts = load_tensors(path)
-        return float(facts["progress"]["epoch"] / trained.recipe.epochs)
+        return float(load_facts(path)["progress"]["epoch"] / trained.recipe.epochs)
 
     def carry_out(self, subjects: Iterable[Subject]) -> list[Failure]:
         """Train and measure what is not measured yet. What was interrupted goes on where it was."""

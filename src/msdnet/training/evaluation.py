@@ -8,15 +8,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from msdnet.data.base import UNREADABLE, Batch
+from msdnet.data.base import UNREADABLE, Batch, ImageData
+from msdnet.files import Part
 from msdnet.networks import StagedNetwork
 
-__all__ = ["all_logits", "evaluate"]
+__all__ = ["all_logits", "evaluate", "evaluate_part"]
+
+_SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
 
 
 @torch.inference_mode()
-def evaluate(network: StagedNetwork, batches: Iterable[Batch]) -> tuple[float, ...]:
-    """The share of right answers at each exit, in evaluation mode and full precision; the mode is put back."""
+def evaluate(network: StagedNetwork, batches: Iterable[Batch], what: str = "images") -> tuple[float, ...]:
+    """The share of right answers at each exit, in evaluation mode and full precision; the mode is put back.
+
+    `what` names the images, for the error where none of them can be read or none is there.
+    """
     device = next(network.parameters()).device
     correct = torch.zeros(network.exit_count, dtype=torch.long, device=device)
     seen = torch.zeros((), dtype=torch.long, device=device)
@@ -24,7 +30,18 @@ def evaluate(network: StagedNetwork, batches: Iterable[Batch]) -> tuple[float, .
         for images, labels in batches:
             correct += (torch.stack(network(images)).argmax(dim=2) == labels).sum(dim=1)
             seen += (labels != UNREADABLE).sum()
-    return tuple((correct / seen.clamp(min=1)).tolist())
+    _check_any(int(seen), what)
+    return tuple((correct / seen).tolist())
+
+
+def evaluate_part(network: StagedNetwork, data: ImageData, part: Part, batch_size: int) -> tuple[float, ...]:
+    """The same of a part of the data, as many images at a time as surely fit.
+
+    No gradients are kept, so these are more than the `batch_size` of the training.
+    """
+    _, height, width = data.image_shape
+    rows = _EVALUATION_BATCH if height * width <= _SMALL_IMAGE else 2 * batch_size
+    return evaluate(network, data.batches(part, rows), f"{part} images of {data.name}")
 
 
 @torch.inference_mode()
@@ -38,9 +55,13 @@ def all_logits(network: StagedNetwork, batches: Iterable[Batch]) -> tuple[NDArra
             answers: Tensor = torch.stack(network(images[readable].to(device)), dim=1)
             logits.append(answers.float().cpu().numpy())
             labels.append(truth[readable].cpu().numpy())
-    if not labels:
-        raise ValueError("there must be images to judge a network by, got none")
+    _check_any(sum(map(len, labels)))
     return np.concatenate(logits), np.concatenate(labels)
+
+
+def _check_any(readable: int, what: str = "images") -> None:
+    if not readable:
+        raise ValueError(f"there must be {what} that can be read to judge a network by, got none")
 
 
 @contextmanager

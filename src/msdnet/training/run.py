@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 import torch
 from torch import nn
 
-from msdnet.checks import check_number, check_whole, from_mapping
+from msdnet.bundle import RUN
+from msdnet.checks import check_number, check_same, check_whole, from_mapping
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
@@ -21,11 +22,19 @@ from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.presets import network_config
 from msdnet.training.checkpoint import load_tensors, write_atomically
 from msdnet.training.display import Display, choose_display
-from msdnet.training.distributed import first_on_machine_first, pick_device, processes, wait_for_all
-from msdnet.training.recipe import Distillation, Recipe, load_recipe
+from msdnet.training.distributed import (
+    first_on_machine_first,
+    from_first,
+    is_first,
+    pick_device,
+    processes,
+    wait_for_all,
+)
+from msdnet.training.evaluation import evaluate_part
+from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.together import ALONE, StopSignal
-from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer, check_same
+from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer
 from msdnet.version import VERSION
 
 try:
@@ -34,7 +43,6 @@ except ModuleNotFoundError:  # on Windows, where a run can be read and exported
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
-    "RUN",
     "TrainedRun",
     "describe_data",
     "is_finished",
@@ -46,7 +54,6 @@ __all__ = [
     "train",
 ]
 
-RUN = "run.json"
 _LOCKS: set[IO[str]] = set()  # that this process holds
 
 
@@ -80,6 +87,7 @@ def train(
         with ALONE:
             data = data if isinstance(data, ImageData) else data.found()
             images = data if isinstance(data, ImageData) else _open(data, torch_device)
+            _check_parts(images, test)
             config = _network_config(network, images, chosen)
             facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
             teaching = _teaching(chosen, teacher, facts, torch_device)
@@ -90,7 +98,8 @@ def train(
             _claim(folder, facts)
         wait_for_all()
         with _locked(folder, shard):
-            return trainer.run(test)
+            summary = trainer.run()
+            return _tested(folder, summary, images, chosen, torch_device) if test else summary
 
 
 def resume(
@@ -120,23 +129,41 @@ def resume(
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
     _check_system()
-    recipe = from_mapping(Recipe, facts["recipe"], f"{folder}/run.json's recipe")
+    recipe = from_mapping(Recipe, facts["recipe"], f"{folder / RUN}'s recipe")
     config = NetworkConfig.from_dict(facts["network"])
     torch_device = pick_device(device)
     with processes(torch_device) as shard, _locked(folder, shard):
         with ALONE:
             images = data or _reopen(facts, root, workers, unreadable, torch_device)
             check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
+            _check_parts(images, test)
+            if finished is not None:  # nothing is left to learn: only its test images are still to be looked at
+                return _tested(folder, finished, images, recipe, torch_device)
             known = facts.get("teacher", {}).get("folder")
-            if finished:  # nothing is left to learn: only its test images are still to be looked at
-                recipe = dataclasses.replace(recipe, loss=dataclasses.replace(recipe.loss, distillation=Distillation()))
-            teaching = None if finished else _teaching(recipe, teacher or known, facts, torch_device)
+            teaching = _teaching(recipe, teacher or known, facts, torch_device)
             trainer = _trainer(
                 recipe, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
             )
             if (folder / CHECKPOINT).exists():
                 trainer.resume()
-        return trainer.run(test)
+        summary = trainer.run()
+        return _tested(folder, summary, images, recipe, torch_device) if test else summary
+
+
+def _tested(folder: Path, summary: Summary, data: ImageData, recipe: Recipe, device: torch.device) -> Summary:
+    """Look at the test images with the network that the finished run has saved, and write down what it says of them.
+
+    Whatever goes wrong with them, the run is finished and whole.
+    """
+    tested = None
+    if is_first():
+        with ALONE:
+            network = load_run(folder, device=str(device), open_data=False).network
+            network = network.to(memory_format=torch.channels_last)
+            accuracy = evaluate_part(network, data, "test", recipe.batch_size)
+            tested = dataclasses.replace(summary, test_accuracy=accuracy)
+            tested.save(folder)
+    return from_first(cast(Summary, tested))
 
 
 def is_finished(out: str | Path) -> bool:
@@ -166,6 +193,9 @@ def load_run(
     folder = Path(out)
     facts = read_run(folder)
     if not (folder / MODEL).is_file():
+        if is_finished(folder):
+            again = f"with {SUMMARY} removed, --resume {folder} makes it again"
+            raise FileNotFoundError(f"{folder}: the run is finished, but its {MODEL} is gone; {again}")
         raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
     torch_device = pick_device(device)
     weights, _ = load_tensors(folder / MODEL)
@@ -307,6 +337,14 @@ def _check_system() -> None:
         raise OSError("training needs Linux or macOS; on Windows, use WSL")
 
 
+def _check_parts(data: ImageData, test: bool) -> None:
+    """Refuse data that lack images to judge the network by: better now than after hours."""
+    if data.size("held_out") == 0:
+        raise ValueError(f"{data.name}: no images are held out, and a training needs some")
+    if test and data.size("test") == 0:
+        raise ValueError(f"{data.name}: has no test images to look at in the end (test, --test)")
+
+
 def _check_free(folder: Path) -> None:
     if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
         raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
@@ -404,6 +442,6 @@ def _reopen(
     changes = {"root": None if root is None else str(root), "workers": workers, "unreadable": unreadable}
     values = facts["data"] | {name: value for name, value in changes.items() if value is not None}
     try:
-        return _open(from_mapping(DataConfig, values, "run.json's data"), device)
+        return _open(from_mapping(DataConfig, values, f"{RUN}'s data"), device)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error} (if the data have moved, --data says where they are now)") from error

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +16,21 @@ from typing import Any, NoReturn, cast
 import torch
 from torch import Tensor
 
-from msdnet.checks import make_tuples
-from msdnet.data.base import Batch, Epoch, ImageData, Shard
-from msdnet.files import Part
+from msdnet.checks import check_same, make_tuples
+from msdnet.data.base import Epoch, ImageData, Shard
 from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile
 from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
-from msdnet.training.evaluation import evaluate
+from msdnet.training.evaluation import evaluate_part
 from msdnet.training.recipe import Recipe
 from msdnet.training.schedule import learning_rate
 from msdnet.training.step import Step
 from msdnet.training.together import ALONE, Interrupted, StopSignal
 
-__all__ = ["CHECKPOINT", "MODEL", "SUMMARY", "DivergenceError", "Summary", "Trainer", "check_same"]
+__all__ = ["CHECKPOINT", "MODEL", "SUMMARY", "DivergenceError", "Summary", "Trainer"]
 
 CHECKPOINT, MODEL, SUMMARY = "checkpoint.safetensors", "model.safetensors", "summary.json"
-_SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
 # Losses stay on the device and are looked at every so many steps, since looking makes the device wait.
 _STEPS_BETWEEN_CHECKS = 100
 _STEPS_BETWEEN_AGREEMENTS = 10
@@ -59,6 +56,9 @@ class Summary:
 
     def __post_init__(self) -> None:
         make_tuples(self, "held_out_accuracy", "test_accuracy", "costs")
+
+    def save(self, folder: Path) -> None:
+        write_atomically(folder / SUMMARY, (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
 
 
 @dataclass
@@ -138,8 +138,8 @@ class Trainer:
         if self.step.device.type == "cuda" and "cuda_random_state" in tensors:
             torch.cuda.set_rng_state(tensors["cuda_random_state"], self.step.device)
 
-    def run(self, test: bool = False) -> Summary:
-        """Train to the end; the test images are looked at once, after that, and only if asked."""
+    def run(self) -> Summary:
+        """Train to the end; the test images are never looked at."""
         if self.leads:
             self._metrics = MetricsFile(self.folder, self.progress.epoch)
         self.display.start(self.recipe.epochs, self.steps)
@@ -153,7 +153,7 @@ class Trainer:
             self.display.stop()
             if self.leads:
                 self._metrics.close()
-        return self._finish(test)
+        return self._finish()
 
     def _run_epoch(self) -> None:
         progress, epoch = self.progress, self.progress.epoch
@@ -219,13 +219,16 @@ class Trainer:
     def _evaluate_held_out(self) -> tuple[float, ...] | None:
         accuracies = None
         if self.leads:
-            accuracies = evaluate(self.step.result, self._batches("held_out"))
+            accuracies = self._held_out_accuracy()
             mean = sum(accuracies) / len(accuracies)
             if self.recipe.select == "best" and mean > self.progress.best:
                 self.progress.best = mean
                 self._best = {name: t.detach().clone() for name, t in self.step.result.state_dict().items()}
         wait_for_all()
         return accuracies
+
+    def _held_out_accuracy(self) -> tuple[float, ...]:
+        return evaluate_part(self.step.result, self.data, "held_out", self.recipe.batch_size)
 
     def _check_losses(self) -> None:
         """Stop if a loss since the last check is not finite: nothing is saved past that point."""
@@ -301,13 +304,13 @@ class Trainer:
         facts = self.facts | {"progress": dataclasses.asdict(progress)}
         save_tensors(self.folder / CHECKPOINT, tensors, facts)
 
-    def _finish(self, test: bool) -> Summary:
+    def _finish(self) -> Summary:
         """Evaluate what was trained and write it down; the first process does, and the others hear of it."""
         with ALONE:
-            summary = self._summarise(test) if self.leads else None
+            summary = self._summarise() if self.leads else None
         return from_first(cast(Summary, summary))
 
-    def _summarise(self, test: bool) -> Summary:
+    def _summarise(self) -> Summary:
         network = self.step.result
         if self._best:
             network.load_state_dict(self._best)
@@ -316,8 +319,8 @@ class Trainer:
         summary = Summary(
             folder=str(self.folder),
             epochs=self.recipe.epochs,
-            held_out_accuracy=evaluate(network, self._batches("held_out")),
-            test_accuracy=evaluate(network, self._batches("test")) if test else None,
+            held_out_accuracy=self._held_out_accuracy(),
+            test_accuracy=None,
             costs=network.costs(self.data.image_shape[1:]),
             parameters=sum(parameter.numel() for parameter in network.parameters()),
             seconds=seconds,
@@ -325,21 +328,5 @@ class Trainer:
             peak_memory_bytes=torch.cuda.max_memory_reserved(self.step.device) if cuda else None,
         )
         save_tensors(self.folder / MODEL, network.state_dict(), self.facts)
-        text = json.dumps(dataclasses.asdict(summary), indent=2) + "\n"
-        write_atomically(self.folder / SUMMARY, text.encode())
+        summary.save(self.folder)
         return summary
-
-    def _batches(self, part: Part) -> Iterator[Batch]:
-        """Images to evaluate, as many at a time as surely fit: no gradients are kept, so more than in training."""
-        _, height, width = self.data.image_shape
-        small = height * width <= _SMALL_IMAGE
-        return self.data.batches(part, _EVALUATION_BATCH if small else 2 * self.recipe.batch_size)
-
-
-def check_same(what: str, found: object, expected: object) -> None:
-    """Refuse what differs, naming the field where it does rather than the whole."""
-    if isinstance(found, dict) and isinstance(expected, dict):
-        for name in sorted(found.keys() | expected.keys()):
-            check_same(f"{what}: {name}", found.get(name), expected.get(name))
-    elif found != expected:
-        raise ValueError(f"{what} is {found!r}, not {expected!r}")
