@@ -38,7 +38,7 @@ def main() -> None:
         budget = max(share * model.costs[-1], model.costs[0])
         result = model.classify(test.images, budget=budget)
         right = (result.labels == test.labels).mean()
-        print(f"{budget / 1e6:6.1f} M multiply-adds an image: {right:.1%} right, {result}")
+        print(f"{budget / 1e6:6.1f} M multiply-adds per image: {right:.1%} right, {result}")
 
 
 if __name__ == "__main__":

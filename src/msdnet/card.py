@@ -80,7 +80,7 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     yield ""
     yield "What an average budget for many images brings, on the held-out images that its thresholds are fitted to:"
     yield ""
-    yield "| budget, million multiply-adds an image | % right |"
+    yield "| budget, million multiply-adds per image | % right |"
     yield "|---|---|"
     for budget in usual_budgets(manifest.costs):
         yield f"| {budget / 1e6:g} | {100 * family.policy(budget).accuracy_:.1f} |"

@@ -46,7 +46,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
       a batch is a tenth of the training images (at least 8) where the recipe's is more than that
     - held_out: share of the images that are not trained on; thresholds for budgets are found on them
     - mirror: whether training images are mirrored at random; not for letters and digits
-    - budget: multiply-adds an image on average, for `predict`, `predict_proba` and `score` unless they are given
+    - budget: multiply-adds per image on average, for `predict`, `predict_proba` and `score` unless they are given
       another; by default all images go to the last exit
     - random_state: the same whole number gives the same network, on a CPU to the last bit
     - device: to train on, `cpu` or `cuda`; by default a GPU if there is one
@@ -123,7 +123,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """The labels (n) of images.
 
         - X: as for `fit`; bytes of another size are resized as pictures are
-        - budget: multiply-adds an image on average; seconds: average time an image, as measured on this machine
+        - budget: multiply-adds per image on average; seconds: average time per image, as measured on this machine
         """
         labels: NDArray[Any] = self._classify(X, budget, seconds).labels
         answers: NDArray[Any] = self.classes_[labels]

@@ -29,10 +29,10 @@ class BudgetPoint:
     model: str
     method: Method
     budget: float
-    """Multiply-adds an image that were asked for, on average."""
+    """Multiply-adds per image that were asked for, on average."""
     accuracy: float
     cost: float
-    """Multiply-adds an image that were spent, counted as the budget is."""
+    """Multiply-adds per image that were spent, counted as the budget is."""
     cost_error: float
     """Standard error of the cost."""
     lazy_cost: float

@@ -35,7 +35,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_train_on_your_folder(photos: Path, tmp_path: Path) -> None:
     sizes = ("--epochs", "2", "--batch-size", "16", "--side", "24")
     shown = run("train_on_your_folder.py", str(photos), "--out", str(tmp_path / "mine"), *sizes)
-    assert shown.count("multiply-adds an image:") == 3
+    assert shown.count("multiply-adds per image:") == 3
 
 
 def test_classify_within_time(tiny: Bundle, photos: Path) -> None:

@@ -203,7 +203,7 @@ def test_the_axis_says_what_a_cost_counts(tiny: Bundle, tmp_path: Path, dataset:
     costs = tiny.manifest.costs if counted == "lazy" else tiny.manifest.whole_costs
     for name in ("anytime", "budgeted"):
         drawn = (tmp_path / f"{name}.svg").read_text()
-        assert f"million multiply-adds an image ({counted})" in drawn
+        assert f"million multiply-adds per image ({counted})" in drawn
         assert ("(published)" in drawn) == (counted == "whole layers")
     assert f" at {costs[0] / 1e6:.4g}</title>" in (tmp_path / "anytime.svg").read_text()
     page = (tmp_path / "report.html").read_text()

@@ -151,7 +151,7 @@ def test_fit_returns_itself_and_can_be_fitted_again() -> None:
 
 def test_repr() -> None:
     assert repr(Policy("paper")) == "Policy(method='paper', measure='largest')"
-    assert "for 20 multiply-adds an image: held-out accuracy 75.00% at 17.5" in repr(small())
+    assert "for 20 multiply-adds per image: held-out accuracy 75.00% at 17.5" in repr(small())
 
 
 BUDGET = "budget must be at least 10, the cost of the first exit"

@@ -19,7 +19,7 @@ ModelName = Annotated[
     str, typer.Argument(metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder.")
 ]
 Budgets = Annotated[
-    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds an image, on average: 10M,20M,30% (of the full).")
+    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full).")
 ]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the curve into this SVG file.")]
 Batches = Annotated[str | None, typer.Option(metavar="SIZES", help="Sizes of batches to measure: 1,32.")]
@@ -70,7 +70,7 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None
-    typer.echo(f"\non {held_out.images:,} held-out images; multiply-adds an image, on average")
+    typer.echo(f"\non {held_out.images:,} held-out images; multiply-adds per image, on average")
 
 
 def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
@@ -105,7 +105,7 @@ def profile(
     for stage in range(len(loaded.costs)):
         table.add_row(str(stage + 1), *(f"{1e3 * times.typical[stage]:.2f} ms" for times in measured))
     table.add_row("all", *(f"{1e3 * sum(times.typical):.2f} ms" for times in measured))
-    table.add_row("an image", *(f"{1e3 * times.costs[-1]:.2f} ms" for times in measured))
+    table.add_row("per image", *(f"{1e3 * times.costs[-1]:.2f} ms" for times in measured))
     print_table(table)
     typer.echo(f"\n{loaded.manifest.name} on {loaded.engine!r}: medians of the time for a whole batch")
 

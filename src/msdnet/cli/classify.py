@@ -32,9 +32,10 @@ ModelName = Annotated[
     typer.Option("--model", metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder."),
 ]
 Budget = Annotated[
-    str | None, typer.Option(metavar="AMOUNT", help="Multiply-adds an image, on average: 20M, 1.5G, 30% (of the full).")
+    str | None,
+    typer.Option(metavar="AMOUNT", help="Multiply-adds per image, on average: 20M, 1.5G, 30% (of the full)."),
 ]
-Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time an image, on average: 3ms.")]
+Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time per image, on average: 3ms.")]
 Deadline = Annotated[
     str | None, typer.Option(metavar="TIME", help="For each image on its own: the best answer within, say, 5ms.")
 ]
@@ -152,6 +153,6 @@ def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
     left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
     counted = "1 image" if len(rows) == 1 else f"{len(rows):,} images"
     typer.echo(
-        f"\n{counted} in {took:.2g} s, reading included; {spent / 1e6:,.1f} M multiply-adds an image, "
+        f"\n{counted} in {took:.2g} s, reading included; {spent / 1e6:,.1f} M multiply-adds per image, "
         f"{spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to {len(model.costs)}: {left}"
     )

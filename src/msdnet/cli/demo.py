@@ -92,7 +92,7 @@ def _print(rows: list[_Row], images: int) -> None:
     from rich.table import Column, Table
 
     full = rows[0]
-    columns = [Column(name, justify="right") for name in ("right", "multiply-adds", "an image", "faster", "fewer")]
+    columns = [Column(name, justify="right") for name in ("right", "multiply-adds", "per image", "faster", "fewer")]
     table = Table("", *columns, box=None)
     for row in rows:
         table.add_row(

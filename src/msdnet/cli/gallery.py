@@ -70,7 +70,7 @@ def show_gallery(
 
 def _show(made: "Gallery") -> None:
     typer.echo(
-        f"{made.model} on {made.data}: {made.images:,} images, {made.budget / 1e6:,.1f} million multiply-adds an image"
+        f"{made.model} on {made.data}: {made.images:,} images, {made.budget / 1e6:,.1f} million multiply-adds per image"
     )
     for exit, (left, right) in enumerate(zip(made.left, made.right, strict=True), 1):
         typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them rightly")

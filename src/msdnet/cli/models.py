@@ -38,7 +38,7 @@ Dataset = Annotated[
 Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out to see what thresholds are fitted to.")]
 Budgets = Annotated[
     str | None,
-    typer.Option(metavar="AMOUNTS", help="Multiply-adds an image, on average: 10M,20M,30% (of the full network)."),
+    typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full network)."),
 ]
 Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
 Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]
@@ -62,7 +62,7 @@ def models(as_json: Json = False) -> None:
     if not rows:
         typer.echo("no models come with this version; make your own: msdnet train, msdnet export")
         return
-    table = Table("model", "exits", "multiply-adds an image", "test accuracy", "size", box=None)
+    table = Table("model", "exits", "multiply-adds per image", "test accuracy", "size", box=None)
     for row in rows:
         costs, accuracy = row["costs"], row["accuracy"]
         measured = f"{100 * accuracy[0]:.1f} to {100 * accuracy[-1]:.1f}%" if accuracy else "not measured"

@@ -70,7 +70,7 @@ class Policy:
 
         - confidence, correct: (images, exits), of held-out images
         - costs: to reach each exit, in any unit
-        - budget: for an image on average, in the same unit; anything beyond the last exit's cost is no limit
+        - budget: per image on average, in the same unit; anything beyond the last exit's cost is no limit
         """
         family = PolicyFamily(confidence, correct, costs, method=self.method, measure=self.measure)
         self.__dict__.update(vars(family.policy(budget)))
@@ -139,7 +139,7 @@ class Policy:
         if not hasattr(self, "thresholds_"):
             return made
         spent = (
-            f"{self.budget_:,.6g} {self.unit_} an image: held-out accuracy {self.accuracy_:.2%} at {self.cost_:,.6g}"
+            f"{self.budget_:,.6g} {self.unit_} per image: held-out accuracy {self.accuracy_:.2%} at {self.cost_:,.6g}"
         )
         return f"<{made} for {spent}>"
 

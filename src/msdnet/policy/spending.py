@@ -60,7 +60,7 @@ class HardBudget:
     What the first exit costs is set aside for each image to come. The rest is given to those that the policy sends
     on, the least sure first; when it is spent, images leave where they are.
 
-    - policy: whose thresholds and budget (for an image on average) are used
+    - policy: whose thresholds and budget (per image, on average) are used
     - images: how many will come; without it, only what the images so far have brought may be spent
     - group: images in a group, which share a budget: the paper's M; by default all are one group
     - clock: where the budget is time, what time it is, in seconds; running late comes out of what is left
@@ -144,7 +144,7 @@ class SteadyBudget:
     sure cannot overspend by more than that; at the opposite limit the next images all go on.
 
     - family: the policies to choose from
-    - budget: for an image on average
+    - budget: per image, on average
     - limit: how far the account may be off balance, in images' budgets
     """
 

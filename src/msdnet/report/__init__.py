@@ -46,7 +46,7 @@ def write_report(
     lead = (
         f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "
         f"{manifest.exit_count} exits, {manifest.costs[0] / 1e6:,.1f} to {manifest.costs[-1] / 1e6:,.1f} million "
-        f"multiply-adds an image. Made on {today} by msdnet {VERSION}."
+        f"multiply-adds per image. Made on {today} by msdnet {VERSION}."
     )
     target = Path(out)
     target.write_text(page(manifest.name, lead, parts), encoding="utf-8")

@@ -24,8 +24,8 @@ Chart = Lines | Shares | Panels | Pictures
 Floats = NDArray[np.floating]
 
 # What a cost counts stands at every axis: the two may differ by a tenth at the first exit.
-COMPUTED = "million multiply-adds an image (lazy)"
-WHOLE_LAYERS = "million multiply-adds an image (whole layers)"
+COMPUTED = "million multiply-adds per image (lazy)"
+WHOLE_LAYERS = "million multiply-adds per image (whole layers)"
 
 _BUDGETS = 16
 _BINS = 10
@@ -131,7 +131,7 @@ def _time(evaluation: Evaluation) -> Section:
         Series("one image at a time, anytime", _milliseconds(alone), _percent(evaluation.accuracy), 0, "step"),
         *(_budgeted(evaluation, method, together, 1 + k, 1e-3) for k, method in enumerate(METHODS)),
     ]
-    chart = Lines("Accuracy against time", "milliseconds an image", "% right", curves, log_x=True)
+    chart = Lines("Accuracy against time", "milliseconds per image", "% right", curves, log_x=True)
     text = (
         f"The same on this machine ({evaluation.model.engine!r}): one image alone, and budgets shared in batches of "
         f"{batch}, with stages as fast as they are in full batches."
@@ -147,7 +147,7 @@ def _leaving(evaluation: Evaluation) -> Section:
         rows.append((f"{budget / 1e6:,.4g} M", np.bincount(exits, minlength=len(costs)) / len(exits)))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
     chart = Shares("Where images leave", [(name, shares.tolist()) for name, shares in rows], names)
-    text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds (lazy) an image."
+    text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds (lazy) per image."
     return Section("Where images leave", text, [("leaving", chart)])
 
 
@@ -198,7 +198,7 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
     if len(rows) > 20:
         ends = _table(_CLASS_COLUMNS, rows[:8] + rows[-8:])
         table = f"{ends}<details><summary>All {len(rows)} classes</summary>{table}</details>"
-    text = f"Classes from easy to hard, at a budget of {budget / 1e6:,.4g} million multiply-adds an image on average."
+    text = f"Classes from easy to hard, at a budget of {budget / 1e6:,.4g} million multiply-adds per image on average."
     return Section("Which classes are hard", text, html=table)
 
 
@@ -206,8 +206,8 @@ def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> S
     budget = even_budget(evaluation.model.costs)
     text = (
         "Images that left rightly at the first exit; and images that it got wrong but was not sure of, and that left "
-        f"rightly at the last. At {budget / 1e6:,.4g} million multiply-adds an image on average the paper's thresholds "
-        "let about as many images leave at each exit. Which images are shown was drawn at random."
+        f"rightly at the last. At {budget / 1e6:,.4g} million multiply-adds per image on average the paper's "
+        "thresholds let about as many images leave at each exit. Which images are shown was drawn at random."
     )
     found = easy_and_hard(evaluation, evaluation.exits(budget, method="paper"))
     return Section("Easy and hard images", text, html=gallery(found, data, wanted))

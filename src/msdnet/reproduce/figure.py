@@ -45,7 +45,7 @@ class Figure:
     """Of its file."""
     title: str
     curves: tuple[Curve, ...]
-    x_name: str = "million multiply-adds an image"
+    x_name: str = "million multiply-adds per image"
     y_name: str = "test accuracy, %"
     log_x: bool = True
     level: float | None = None

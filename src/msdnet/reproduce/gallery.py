@@ -52,7 +52,7 @@ class Gallery:
     data: str
     images: int
     budget: float
-    """Multiply-adds an image on average, by the paper's policy."""
+    """Multiply-adds per image on average, by the paper's policy."""
     left: tuple[int, ...]
     """Images that left at each exit."""
     right: tuple[int, ...]

@@ -88,7 +88,7 @@ class Model:
 
         - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory. One that
           cannot be read ends it with an error that says which
-        - budget: average multiply-adds an image; seconds: average time an image, by this machine's profile; policy:
+        - budget: average multiply-adds per image; seconds: average time per image, by this machine's profile; policy:
           one that was fitted before. With none of them, every image goes to the last exit
         - hard: the total is never exceeded, whatever the images; group: in each so many images (the paper's M)
         - steady: the average is held while the images drift from what the model was fitted to
@@ -193,7 +193,7 @@ class Model:
         batch: int | None = None,
         costs: Sequence[float] | None = None,
     ) -> Policy:
-        """The policy for a budget of multiply-adds an image, or of seconds an image in batches of some size.
+        """The policy for a budget of multiply-adds per image, or of seconds per image in batches of some size.
 
         - costs: count the budget by these, one for each exit, instead of the multiply-adds that are computed
         """

@@ -54,7 +54,7 @@ class Result:
 
     @property
     def cost(self) -> float:
-        """Multiply-adds of an image on average."""
+        """Multiply-adds per image, on average."""
         return float(self.costs.mean()) if len(self) else 0.0
 
     @property
@@ -89,7 +89,7 @@ class Result:
         share = self.cost / self.exit_costs[-1]
         counted = "1 image" if len(self) == 1 else f"{len(self):,} images"
         return (
-            f"<msdnet.Result: {counted} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M multiply-adds an image "
+            f"<msdnet.Result: {counted} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M multiply-adds per image "
             f"({share:.0%} of the full network); left at exits 1 to {len(self.exit_costs)}: "
             f"{' '.join(map(str, self.exit_counts))}>"
         )
