@@ -298,6 +298,22 @@ def test_divergence_names_step_rate_and_checkpoint(tmp_path: Path) -> None:
         run(tmp_path, wild)
 
 
+def test_an_epochs_batches_are_taken_to_their_end(tmp_path: Path) -> None:
+    """Data that are read by other processes keep these for the next epoch, unless one is broken off."""
+
+    class Noting(ColouredSquares):
+        ended = 0
+
+        def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
+            yield from super().training_batches(epoch)
+            self.ended += 1
+
+    for number, recipe in enumerate((QUICK, EVERYTHING)):
+        data = Noting()
+        run(tmp_path / str(number), recipe.lasting(2), data=data)
+        assert data.ended == 2
+
+
 def test_weights_that_a_step_spoilt_are_never_saved(tmp_path: Path) -> None:
     """The loss of the spoiling step is still finite, so that it alone would let the checkpoint pass."""
     wild = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=1e38, weight_decay=1e3))

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import signal
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from msdnet.checks import check_same, make_tuples
-from msdnet.data.base import Epoch, ImageData, Shard
+from msdnet.data.base import Batch, Epoch, ImageData, Shard
 from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile
@@ -156,30 +155,33 @@ class Trainer:
         return self._finish()
 
     def _run_epoch(self) -> None:
-        progress, epoch = self.progress, self.progress.epoch
+        progress, first, began = self.progress, self.progress.step, time.monotonic()
         self.step.network.train()
-        began, first = time.monotonic(), progress.step
-        rest = Epoch(self.recipe.batch_size, epoch, self.seed, first, self.shard)
-        with ExitStack() as beginning:
-            beginning.enter_context(ALONE)
-            for batch in augmented_batches(self.data, self.recipe, rest):
-                self.step(batch, self._rate(epoch, progress.step))
-                beginning.close()
-                self._losses[progress.step].copy_(self.step.loss)
-                progress.step += 1
-                self.display.step(epoch, progress.step)
-                if progress.step % _STEPS_BETWEEN_CHECKS == 0:
-                    self._check_losses()
-                    rate = (progress.step - first) * self.recipe.batch_size / (time.monotonic() - began)
-                    with ALONE:
-                        mean = float(self._losses[: progress.step].mean())
-                    self.display.running(mean, rate)
-                if progress.step < self.steps:
-                    self._save_if_due()
+        rest = Epoch(self.recipe.batch_size, progress.epoch, self.seed, first, self.shard)
+        batches = augmented_batches(self.data, self.recipe, rest)
+        with ALONE:  # the first batch may run kernels that are new, and the first step capture a graph
+            self._take(next(batches))
+        for batch in batches:
+            self._save_if_due()
+            self._take(batch)
+            if progress.step % _STEPS_BETWEEN_CHECKS == 0:
+                self._check_losses()
+                rate = (progress.step - first) * self.recipe.batch_size / (time.monotonic() - began)
+                with ALONE:
+                    mean = float(self._losses[: progress.step].mean())
+                self.display.running(mean, rate)
         self._check_losses()
         seconds = time.monotonic() - began
         with ALONE:
             self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
+
+    def _take(self, batch: Batch) -> None:
+        """One step; its loss stays on the device."""
+        progress = self.progress
+        self.step(batch, self._rate(progress.epoch, progress.step))
+        self._losses[progress.step].copy_(self.step.loss)
+        progress.step += 1
+        self.display.step(progress.epoch, progress.step)
 
     def _rate(self, epoch: int, step: int) -> float:
         """The learning rate of a step: that of its middle, so that a warm-up does not begin with nothing."""
