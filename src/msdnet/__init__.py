@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
+from msdnet.extras import needed_for
 from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
@@ -64,10 +65,8 @@ def load(
         return Model(found, OnnxEngine(found, threads=threads))
     if threads is not None:
         raise ValueError('threads is an option of engine="onnx"; for torch there is torch.set_num_threads')
-    try:
+    with needed_for('engine="torch"'):
         from msdnet.torch_engine import TorchEngine
-    except ModuleNotFoundError as error:
-        raise ImportError(f"engine=\"torch\" needs {error.name}: pip install 'msdnet[train]'") from error
     return Model(found, TorchEngine(found, device=device, precision=precision))
 
 
@@ -81,10 +80,8 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> "StagedNet
     >>> create_network("cifar_anytime", classes=10).exit_count
     11
     """
-    try:
+    with needed_for("create_network"):
         from msdnet import networks
-    except ModuleNotFoundError as error:
-        raise ImportError(f"create_network needs {error.name}: pip install 'msdnet[train]'") from error
     return networks.create_network(network, **overrides)
 
 
@@ -100,11 +97,8 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'msdnet' has no attribute {name!r}")
-    try:
+    with needed_for(name):
         return getattr(import_module(_LATER[name]), name)
-    except ModuleNotFoundError as error:
-        missing = str(error.name).partition(".")[0].replace("sklearn", "scikit-learn")
-        raise ImportError(f"{name} needs {missing}: pip install 'msdnet[train]'") from error
 
 
 def __dir__() -> list[str]:

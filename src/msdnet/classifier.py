@@ -23,6 +23,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted
 from msdnet.bundle import Bundle
 from msdnet.checks import check_flag, check_number, check_whole
 from msdnet.config import NetworkConfig
+from msdnet.extras import needed_for
 from msdnet.presets import network_config
 from msdnet.runtime import Model, OnnxEngine, Result
 
@@ -159,11 +160,9 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _train(self, images: NDArray[Any], numbers: NDArray[np.integer], classes: NDArray[Any]) -> dict[str, bytes]:
         """The files of the bundle that training brings."""
-        try:
+        with needed_for("MSDNetClassifier.fit"):
             from msdnet.data import ArrayData
             from msdnet.training.distributed import pick_device
-        except ModuleNotFoundError as error:
-            raise ImportError(f"MSDNetClassifier.fit needs {error.name}: pip install 'msdnet[train]'") from error
         seed = self._seed()
         data = ArrayData(
             images,

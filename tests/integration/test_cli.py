@@ -19,6 +19,7 @@ from PIL import Image
 import msdnet
 from msdnet import MSDNetConfig, cli
 from msdnet.cli import app
+from msdnet.extras import TRAIN
 from tests.helpers import run_here
 
 
@@ -65,7 +66,7 @@ def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.M
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     brought = [requirement.partition(">=")[0] for requirement in project["optional-dependencies"]["train"]]
-    assert brought == list(cli._TRAIN.values())
+    assert brought == list(TRAIN.values())
     hint = "msdnet: this command needs scikit-learn: pip install 'msdnet[train]'\n"
     assert run_without("sklearn").stderr == hint
     for other in ("readline", "torch.no_such_part", "msdnet.gone"):

@@ -258,7 +258,13 @@ def test_the_package_imports_without_scikit_learn_and_says_what_to_install() -> 
 import sys
 import msdnet
 assert "sklearn" not in sys.modules and "torch" not in sys.modules
-sys.modules["sklearn"] = None                     # any import of it now fails
+
+class NoScikitLearn:
+    def find_spec(self, name, *_):
+        if name == "sklearn":
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, NoScikitLearn())
 from msdnet import *
 assert "MSDNetClassifier" in dir(msdnet)
 try:

@@ -15,13 +15,10 @@ from msdnet.cli.networks import presets, show
 from msdnet.cli.report import report
 from msdnet.cli.reproduce import reproduce
 from msdnet.cli.train import train
+from msdnet.extras import needed_for
 from msdnet.version import VERSION
 
 __all__ = ["app", "main"]
-
-# Modules that extras bring, and what these are called where they are installed from. Any other that is missing is a
-# fault of ours, or of the installation: no extra would mend it.
-_TRAIN = {"torch": "torch", "torchvision": "torchvision", "onnx": "onnx", "pooch": "pooch", "sklearn": "scikit-learn"}
 
 app = typer.Typer(
     help="Image classification under a budget: one network with many exits.",
@@ -39,11 +36,10 @@ def main() -> None:
     # Odd metadata of an image are no matter to its pixels. Here, once: this process is the command's own.
     warnings.filterwarnings("ignore", module=r"PIL\.")
     try:
-        app()
-    except ModuleNotFoundError as error:
-        if error.name not in _TRAIN:
-            raise
-        _fail(f"this command needs {_TRAIN[error.name]}: pip install 'msdnet[train]'")
+        with needed_for("this command"):
+            app()
+    except ModuleNotFoundError:
+        raise  # no extra brings it: not for a user to mend
     except OSError as error:  # the system's own errors have a file and a reason, ours a sentence
         _fail(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
     except (ValueError, TypeError, ImportError, ArithmeticError) as error:

@@ -15,7 +15,7 @@ from msdnet.checks import check_same, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, open_data
 from msdnet.files import FOLDER, SIDE
-from msdnet.networks import StagedNetwork, create_network
+from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
@@ -204,7 +204,7 @@ class Workshop:
             check_same(f"{folder}: {hint}: {name}", found, wanted)
 
     def _joined(self, ensemble: Ensemble, members: Sequence[StagedNetwork]) -> StagedNetwork:
-        joined = create_network(dataclasses.replace(ensemble.network, classes=members[0].config.classes))
+        joined = empty_network(dataclasses.replace(ensemble.network, classes=members[0].config.classes))
         for place, member in enumerate(members):
             joined.members[place].load_state_dict(member.state_dict())  # type: ignore[index, union-attr]
         return joined.to(next(members[0].parameters()).device).eval()

@@ -1,0 +1,23 @@
+"""What the extra `train` brings, and what to say where it is missing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["TRAIN", "needed_for"]
+
+TRAIN = {"torch": "torch", "torchvision": "torchvision", "onnx": "onnx", "pooch": "pooch", "sklearn": "scikit-learn"}
+"""Modules, and what these are called where they are installed from."""
+
+
+@contextmanager
+def needed_for(what: str) -> Iterator[None]:
+    """Say how to get what is imported inside and missing.
+
+    Any other module that is missing is a fault of ours, or of the installation: no extra would mend it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in TRAIN:
+            raise
+        raise ImportError(f"{what} needs {TRAIN[error.name]}: pip install 'msdnet[train]'") from error
