@@ -51,6 +51,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
       another; by default all images go to the last exit
     - random_state: the same whole number gives the same network, on a CPU to the last bit
     - device: to train on, `cpu` or `cuda`; by default a GPU if there is one
+    - threads: to predict with; by default one for each core. Where scikit-learn runs several at once (`n_jobs`), 1
     - verbose: 1 shows how the training goes
 
     After `fit`:
@@ -89,6 +90,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         budget: float | None = None,
         random_state: int | RandomState | None = None,
         device: str | None = None,
+        threads: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.network = network
@@ -100,6 +102,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self.budget = budget
         self.random_state = random_state
         self.device = device
+        self.threads = threads
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -219,6 +222,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_flag("mirror", self.mirror)
         if self.batch_size is not None:
             check_whole("batch_size", self.batch_size, at_least=LEAST_BATCH)
+        if self.threads is not None:
+            check_whole("threads", self.threads)
 
     def _classify(
         self, X: ArrayLike, budget: float | None, seconds: float | None, *, probabilities: bool = False
@@ -235,7 +240,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             _write(self._files, folder)
             bundle = Bundle(folder)
             bundle.check()
-            self.model_ = Model(bundle, OnnxEngine(bundle))
+            self.model_ = Model(bundle, OnnxEngine(bundle, threads=self.threads))
         held_out = bundle.manifest.held_out
         assert held_out is not None
         self.costs_, self.held_out_accuracy_ = self.model_.costs, held_out.accuracy
@@ -287,12 +292,15 @@ def _bundle(
     data: "ImageData", recipe: "Recipe", network: str | NetworkConfig, seed: int, device: str | None, shown: bool
 ) -> dict[str, bytes]:
     """Train in a folder that is gone afterwards; the files of the bundle by their names."""
+    import torch
+
     from msdnet.export import export_run
     from msdnet.training import Interrupted, train
     from msdnet.training.display import Display
 
     try:
-        with TemporaryDirectory(prefix="msdnet-") as scratch:
+        # A training sets torch's random numbers; those of whoever calls go on as if nothing had been.
+        with torch.random.fork_rng(), TemporaryDirectory(prefix="msdnet-") as scratch:
             run, display = Path(scratch, "run"), None if shown else Display()
             train(recipe, data=data, network=network, out=run, seed=seed, device=device, display=display)
             bundle = export_run(run, Path(scratch, "classifier"), data=data, device=device)

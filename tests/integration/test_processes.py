@@ -29,7 +29,8 @@ from msdnet.training.display import Display
 from tests.helpers import TINY, ColouredSquares
 from tests.integration.test_processes import RECIPE
 
-train(RECIPE, data=ColouredSquares(), network=TINY, out=sys.argv[1], device="cpu", display=Display())
+for out in sys.argv[1:]:
+    train(RECIPE, data=ColouredSquares(), network=TINY, out=out, device="cpu", display=Display())
 """
 
 
@@ -37,7 +38,8 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run(
-        [*TORCHRUN, script, tmp_path / "run"],
+        [*TORCHRUN, script, tmp_path / "run", tmp_path / "again"],
+        timeout=120,
         check=False,
         capture_output=True,
         text=True,
@@ -45,10 +47,11 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
         env=_environment(),
     )
     assert done.returncode == 0, done.stderr
-    together, _ = load_tensors(tmp_path / "run" / "model.safetensors")
     alone = train_alone()
-    for name, tensor in alone.items():
-        torch.testing.assert_close(together[name], tensor, rtol=1e-4, atol=1e-5)
+    for run in ("run", "again"):  # the processes stay together from one training to the next
+        together, _ = load_tensors(tmp_path / run / "model.safetensors")
+        for name, tensor in alone.items():
+            torch.testing.assert_close(together[name], tensor, rtol=1e-4, atol=1e-5)
 
 
 COMMAND = """

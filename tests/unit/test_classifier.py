@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -205,6 +206,18 @@ def test_a_batch_is_a_tenth_of_few_images_and_the_learning_rate_follows() -> Non
     assert recipe["optimiser"]["learning_rate"] == pytest.approx(0.4 * 10 / 512)
 
 
+def test_the_callers_random_numbers_go_on_as_if_nothing_had_been() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    quick().fit(*squares(24, side=6))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_predicts_with_as_many_threads_as_it_is_given() -> None:
+    assert repr(quick(threads=1).fit(*squares(24, side=6)).model_.engine) == "OnnxEngine(threads=1)"
+
+
 # Copies of it
 
 
@@ -329,6 +342,7 @@ def test_refuses_images_and_labels(X: Any, y: Any, error: type[Exception], messa
         ({"held_out": 1.0}, ValueError, "held_out must be above 0 and below 1, got 1.0"),
         ({"mirror": "no"}, TypeError, "mirror must be true or false, got 'no'"),
         ({"random_state": -1}, ValueError, "random_state must be at least 0, got -1"),
+        ({"threads": 0}, ValueError, "threads must be at least 1, got 0"),
         ({"device": "abacus"}, ValueError, "device must be cpu, cuda or cuda:N, got 'abacus'"),
     ],
 )

@@ -11,7 +11,7 @@ from msdnet.data import ArrayData, Batch
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.reproduce.workshop import Standing, Workshop
-from msdnet.training.distributed import pick_device, processes
+from msdnet.training.distributed import join_processes, pick_device
 from msdnet.training.run import make_step
 from msdnet.training.step import Step
 
@@ -48,16 +48,14 @@ def make_plan(
     }
     device = pick_device(workshop.device)
     images = min(workshop.data.subset or experiment.training_images, experiment.training_images)
-    with processes(device):
-        for trained in networks.values():
-            standing = workshop.training_standing(trained) if trained in to_ask else workshop.standing(trained)
-            if standing in ("measured", "trained"):
-                yield Planned(trained.name, standing, 0.0)
-            else:
-                left = 1 - workshop.share_trained(trained)
-                yield Planned(
-                    trained.name, standing, left * _training_seconds(trained, experiment.side, images, device)
-                )
+    join_processes(device)
+    for trained in networks.values():
+        standing = workshop.training_standing(trained) if trained in to_ask else workshop.standing(trained)
+        if standing in ("measured", "trained"):
+            yield Planned(trained.name, standing, 0.0)
+        else:
+            left = 1 - workshop.share_trained(trained)
+            yield Planned(trained.name, standing, left * _training_seconds(trained, experiment.side, images, device))
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:

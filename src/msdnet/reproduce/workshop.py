@@ -26,8 +26,8 @@ from msdnet.training.display import Display, EpochFigures, duration
 from msdnet.training.distributed import (
     first_on_machine_first,
     is_first,
+    join_processes,
     pick_device,
-    processes,
     several_processes,
 )
 from msdnet.training.run import describe_data, read_run, read_summary
@@ -101,15 +101,15 @@ class Workshop:
         if self.at_once > 1 and self.data.dataset == FOLDER:
             raise ValueError("several networks at once (--at-once) are for data in memory, not for a folder of images")
         device = pick_device(self.device)
-        with processes(device):
-            wanted = [subject for subject in subjects if self.standing(subject) != "measured"]
-            if not wanted:
-                return []
-            with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
-                data = open_data(self.data.found(), device)
-                for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
-                    _check_writable(folder)
-            return self._carry_out(wanted, data)
+        join_processes(device)
+        wanted = [subject for subject in subjects if self.standing(subject) != "measured"]
+        if not wanted:
+            return []
+        with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
+            data = open_data(self.data.found(), device)
+            for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
+                _check_writable(folder)
+        return self._carry_out(wanted, data)
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
         needed = {trained.name: trained for subject in wanted for trained in trained_for(subject)}

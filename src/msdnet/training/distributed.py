@@ -1,5 +1,6 @@
 """Several processes that train one network together, as torchrun starts them."""
 
+import atexit
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,9 @@ __all__ = [
     "first_on_machine_first",
     "from_first",
     "is_first",
+    "join_processes",
     "largest_of_all",
     "pick_device",
-    "processes",
     "several_processes",
     "wait_for_all",
 ]
@@ -39,25 +40,24 @@ def pick_device(wanted: str | None = None) -> torch.device:
     return device
 
 
-@contextmanager
-def processes(device: torch.device) -> Iterator[Shard]:
-    """The share of this process: all of it, unless torchrun started several.
+def join_processes(device: torch.device) -> Shard:
+    """The share of this process, which is to use the device: all of it, unless torchrun started several.
 
-    Processes join once: within an outer share, for several trainings, say, an inner one is the same.
+    Those join once, for all that they will do: torchrun does not let them part and join again.
     """
     if device.type == "cuda":
         torch.cuda.set_device(device)  # graphs and streams belong to the current one
     if not several_processes():
-        yield Shard()
-        return
+        return Shard()
+    if not distributed.is_initialized():
+        # The first may look at a million images while the others wait.
+        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(hours=1))
+        atexit.register(_part)
+    return Shard(distributed.get_rank(), distributed.get_world_size())
+
+
+def _part() -> None:
     if distributed.is_initialized():
-        yield Shard(distributed.get_rank(), distributed.get_world_size())
-        return
-    # The first may look at a million images while the others wait.
-    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(hours=1))
-    try:
-        yield Shard(distributed.get_rank(), distributed.get_world_size())
-    finally:
         distributed.destroy_process_group()
 
 

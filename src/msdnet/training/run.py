@@ -26,8 +26,8 @@ from msdnet.training.distributed import (
     first_on_machine_first,
     from_first,
     is_first,
+    join_processes,
     pick_device,
-    processes,
     wait_for_all,
 )
 from msdnet.training.evaluation import evaluate_part
@@ -83,23 +83,23 @@ def train(
     _check_numbers(seed, checkpoint_seconds)
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     torch_device = pick_device(device)
-    with processes(torch_device) as shard:
-        with ALONE:
-            data = data if isinstance(data, ImageData) else data.found()
-            images = data if isinstance(data, ImageData) else _open(data, torch_device)
-            _check_parts(images, test)
-            config = _network_config(network, images, chosen)
-            facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
-            teaching = _teaching(chosen, teacher, facts, torch_device)
-            trainer = _trainer(
-                chosen, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
-            )
-        if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
-            _claim(folder, facts)
-        wait_for_all()
-        with _locked(folder, shard):
-            summary = trainer.run()
-            return _tested(folder, summary, images, chosen, torch_device) if test else summary
+    shard = join_processes(torch_device)
+    with ALONE:
+        data = data if isinstance(data, ImageData) else data.found()
+        images = data if isinstance(data, ImageData) else _open(data, torch_device)
+        _check_parts(images, test)
+        config = _network_config(network, images, chosen)
+        facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
+        teaching = _teaching(chosen, teacher, facts, torch_device)
+        trainer = _trainer(
+            chosen, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
+        )
+    if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
+        _claim(folder, facts)
+    wait_for_all()
+    with _locked(folder, shard):
+        summary = trainer.run()
+        return _tested(folder, summary, images, chosen, torch_device) if test else summary
 
 
 def resume(
@@ -132,7 +132,8 @@ def resume(
     recipe = from_mapping(Recipe, facts["recipe"], f"{folder / RUN}'s recipe")
     config = NetworkConfig.from_dict(facts["network"])
     torch_device = pick_device(device)
-    with processes(torch_device) as shard, _locked(folder, shard):
+    shard = join_processes(torch_device)
+    with _locked(folder, shard):
         with ALONE:
             images = data or _reopen(facts, root, workers, unreadable, torch_device)
             check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
