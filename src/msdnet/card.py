@@ -51,7 +51,8 @@ def _training(manifest: Manifest) -> Iterator[str]:
     )
     if "teacher" in told:
         yield f"- Teacher: a {told['teacher']['network']['kind'].replace('_', ' ')} trained on the same images"
-    yield f"- Made by msdnet {told.get('msdnet')} on torch {told.get('torch')}; {told.get('exported_by', '')}"
+    exported = f"; exported by {told['exported_by']}" if "exported_by" in told else ""
+    yield f"- Trained by msdnet {told.get('msdnet')}, torch {told.get('torch')}{exported}"
 
 
 def _exits(manifest: Manifest) -> Iterator[str]:
