@@ -177,14 +177,10 @@ class _Tracer(fx.Tracer):
 class _Shapes(fx.Interpreter):
     """Runs a trace and notes the shape of everything in it."""
 
-    def __init__(self, module: fx.GraphModule) -> None:
-        super().__init__(module)
-        self.shapes: dict[fx.Node, tuple[int, ...]] = {}
-
     def run_node(self, n: fx.Node) -> Any:
         result = super().run_node(n)
         if isinstance(result, Tensor):
-            self.shapes[n] = tuple(result.shape)
+            n.meta["shape"] = tuple(result.shape)
         return result
 
 
@@ -195,9 +191,8 @@ class _Trace:
         self.weights = weights
         root = _AllStages(on_meta(network))
         graph = _Tracer().trace(root)
-        measure = _Shapes(fx.GraphModule(root, graph))
-        measure.run(torch.empty(1, network.config.input_channels, side, side, device="meta"))
-        self.shapes = measure.shapes
+        images = torch.empty(1, network.config.input_channels, side, side, device="meta")
+        _Shapes(fx.GraphModule(root, graph)).run(images)
         self.modules = dict(root.named_modules())
         self.images = next(node for node in graph.nodes if node.op == "placeholder")
         output = next(node for node in graph.nodes if node.op == "output")
@@ -222,9 +217,8 @@ class _Trace:
         graph = helper.make_graph(
             [*self.weights.casts(writer.weights), *writer.nodes],
             "stage",
-            [_value(writer.name(node), self.shapes[node]) for node in inputs],
-            [_value(name, self.shapes[node]) for name, node in answers.items()]
-            + [_value(writer.name(node), self.shapes[node]) for node in maps],
+            [_value(writer.name(node), node) for node in inputs],
+            [_value(name, node) for name, node in answers.items()] + [_value(writer.name(node), node) for node in maps],
             [self.weights.initializer(name) for name in writer.weights],
         )
         return _model(graph)
@@ -268,6 +262,8 @@ class _Writer:
         """What a node takes, in order: maps, or numbers, which become constants."""
         if node.target is torch.cat:
             return [self.name(source) for source in cast(Sequence[fx.Node], node.args[0])]
+        if node.target in (torch.flatten, nn.functional.adaptive_avg_pool2d):  # the rest are attributes
+            return [self.name(cast(fx.Node, node.args[0]))]
         inputs = []
         for place, value in enumerate(node.args):
             if isinstance(value, fx.Node):
@@ -325,12 +321,6 @@ def _window(module: nn.MaxPool2d | nn.AvgPool2d) -> dict[str, Any]:
     }
 
 
-def _global_pool(module: nn.AdaptiveAvgPool2d) -> _Described:
-    if module.output_size not in (1, (1, 1)):
-        raise _unsupported(module, "only pooling to one value has an ONNX counterpart")
-    return "GlobalAveragePool", (), {}
-
-
 def _flatten(module: nn.Flatten) -> _Described:
     if (module.start_dim, module.end_dim) != (1, -1):
         raise _unsupported(module, "only all dimensions after the first can be flattened")
@@ -347,7 +337,6 @@ _MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
     nn.ReLU: lambda _: ("Relu", (), {}),
     nn.MaxPool2d: _max_pool,
     nn.AvgPool2d: _average_pool,
-    nn.AdaptiveAvgPool2d: _global_pool,
     nn.ConstantPad3d: lambda _: ("Pad", (), {}),
     nn.Flatten: _flatten,
     nn.Linear: _linear,
@@ -361,6 +350,25 @@ def _module(module: nn.Module) -> _Described:
     return next(describe for kind, describe in _MODULES.items() if isinstance(module, kind))(module)
 
 
+def _flattened(node: fx.Node) -> tuple[str, dict[str, Any]]:
+    if node.args[1:] != (1,):
+        raise _unsupported(node, "only all dimensions after the first can be flattened")
+    return "Flatten", {"axis": 1}
+
+
+def _pooled_to(node: fx.Node) -> tuple[str, dict[str, Any]]:
+    """Adaptive pooling: windows side by side, if the map is made of as many."""
+    source, target = cast(tuple[fx.Node, Any], node.args)
+    sides, numbers = source.meta["shape"][2:], target if isinstance(target, tuple) else (target, target)
+    wanted = tuple(side if number is None else number for side, number in zip(sides, numbers, strict=True))
+    if wanted == (1, 1):
+        return "GlobalAveragePool", {}
+    if any(side % number for side, number in zip(sides, wanted, strict=True)):
+        raise _unsupported(node, f"only windows side by side have an ONNX counterpart, not {wanted} of {sides} pixels")
+    window = [side // number for side, number in zip(sides, wanted, strict=True)]
+    return "AveragePool", {"kernel_shape": window, "strides": window}
+
+
 _FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
     torch.cat: lambda node: ("Concat", {"axis": node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)}),
     torch.add: lambda _: ("Add", {}),
@@ -368,7 +376,9 @@ _FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
     operator.mul: lambda _: ("Mul", {}),
     torch.relu: lambda _: ("Relu", {}),
     torch.log: lambda _: ("Log", {}),
+    torch.flatten: _flattened,
     nn.functional.relu: lambda _: ("Relu", {}),
+    nn.functional.adaptive_avg_pool2d: _pooled_to,
 }
 
 
@@ -381,9 +391,9 @@ def _pair(value: Pair) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
-def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
-    """A tensor of as many rows as come."""
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", *shape[1:]])
+def _value(name: str, node: fx.Node) -> onnx.ValueInfoProto:
+    """What a node gives, for as many rows as come."""
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", *node.meta["shape"][1:]])
 
 
 def _ordered(nodes: Iterable[fx.Node]) -> list[fx.Node]:
