@@ -70,7 +70,9 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None
-    typer.echo(f"\non {held_out.images:,} held-out images; multiply-adds per image, on average")
+    typer.echo(
+        f"\non {held_out.images:,} held-out images; average multiply-adds per image, spent as far as they help there"
+    )
 
 
 def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:

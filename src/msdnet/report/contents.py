@@ -141,13 +141,18 @@ def _time(evaluation: Evaluation) -> Section:
 
 def _leaving(evaluation: Evaluation) -> Section:
     costs = evaluation.model.costs
-    rows = []
-    for budget in usual_budgets(costs):
+    budgets = usual_budgets(costs)
+    rows: list[tuple[str, list[float]]] = []
+    for budget in budgets:
         exits = evaluation.exits(budget)
-        rows.append((f"{budget / 1e6:,.4g} M", np.bincount(exits, minlength=len(costs)) / len(exits)))
+        shares = (np.bincount(exits, minlength=len(costs)) / len(exits)).tolist()
+        if not rows or shares != rows[-1][1]:
+            rows.append((f"{budget / 1e6:,.4g} M", shares))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
-    chart = Shares("Where images leave", [(name, shares.tolist()) for name, shares in rows], names)
+    chart = Shares("Where images leave", rows, names)
     text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds (lazy) per image."
+    if len(rows) < len(budgets):
+        text += " Others do what the one above them does: what brings nothing on the held-out images is not spent."
     return Section("Where images leave", text, [("leaving", chart)])
 
 
