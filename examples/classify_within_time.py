@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import msdnet
+from msdnet.pixels import ENDINGS
 
 
 def main() -> None:
@@ -19,7 +20,7 @@ def main() -> None:
 
     model = msdnet.load(options.model)
     print(model.profile())  # what each stage takes here; budgets in time go by it
-    paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in (".jpg", ".jpeg", ".png"))
+    paths = sorted(path for path in options.images.rglob("*") if path.suffix.lower() in ENDINGS)
     result = model.classify(paths, seconds=options.milliseconds / 1e3)
     print(result)
     print("most often:", ", ".join(f"{name} ({count})" for name, count in Counter(result.names).most_common(5)))

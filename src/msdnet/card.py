@@ -29,9 +29,8 @@ def _about(manifest: Manifest) -> Iterator[str]:
         f"{side} x {side} pixels, for {manifest.costs[0] / 1e6:,.1f} to {manifest.costs[-1] / 1e6:,.1f} million "
         "multiply-adds."
     )
-    shown = ", ".join(classes[:10]) + (f" and {len(classes) - 10} more" if len(classes) > 10 else "")
     yield ""
-    yield f"Classes: {shown}."
+    yield f"Classes: {', '.join(classes)}."
 
 
 def _training(manifest: Manifest) -> Iterator[str]:
@@ -79,12 +78,17 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     family = PolicyFamily(held_out["largest"], held_out["correct"], manifest.costs)
     yield "## Budgets"
     yield ""
-    yield "What an average budget for many images brings, on the held-out images that its thresholds are fitted to:"
+    yield "What an average budget for many images brings, on the held-out images that its thresholds are fitted to."
+    yield "What brings nothing there is not spent, so larger budgets do the same as the last:"
     yield ""
-    yield "| budget, million multiply-adds per image | % right |"
-    yield "|---|---|"
+    yield "| budget, million multiply-adds per image | spent | % right |"
+    yield "|---|---|---|"
+    spent = 0.0
     for budget in usual_budgets(manifest.costs):
-        yield f"| {budget / 1e6:g} | {100 * family.policy(budget).accuracy_:.1f} |"
+        policy = family.policy(budget)
+        if policy.cost_ > spent:
+            spent = policy.cost_
+            yield f"| {budget / 1e6:g} | {spent / 1e6:.1f} | {100 * policy.accuracy_:.1f} |"
 
 
 def _limits(manifest: Manifest) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["TRAIN", "needed_for"]
+__all__ = ["INSTALL", "TRAIN", "needed_for"]
 
 TRAIN = {"torch": "torch", "torchvision": "torchvision", "onnx": "onnx", "pooch": "pooch", "sklearn": "scikit-learn"}
 """Modules, and what these are called where they are installed from."""
+INSTALL = "install msdnet with the extra train (in a clone: pip install '.[train]')"
 
 
 @contextmanager
@@ -20,4 +21,4 @@ def needed_for(what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name not in TRAIN:
             raise
-        raise ImportError(f"{what} needs {TRAIN[error.name]}: pip install 'msdnet[train]'") from error
+        raise ImportError(f"{what} needs {TRAIN[error.name]}: {INSTALL}") from error

@@ -84,7 +84,7 @@ def _what_it_is(head: bytes) -> str:
     """A file that none of the decoders knows, by its beginning."""
     for name, beginning in _OTHER_FORMATS.items():
         if beginning.match(head):
-            return f"a {name} file, which is not read: convert it to JPEG or PNG"
+            return f"{name}, which is not read: convert it to JPEG or PNG"
     return "not an image"
 
 

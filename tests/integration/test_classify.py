@@ -140,6 +140,8 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, picture
     ):
         assert lines.pop(0).startswith(f"msdnet: {tmp_path / name}: cannot be read ({why}")
     assert not lines
+    assert b"1 image in " in (table := run("classify", *given, "--model", str(tiny.folder)).stdout)
+    assert b"; 3 could not be read;" in table
     nothing = run("classify", str(tmp_path), "--model", str(tiny.folder))
     assert nothing.returncode == 1
     assert b"no picture could be read of 2" in nothing.stderr
@@ -151,12 +153,12 @@ def test_formats_that_are_not_read_are_called_by_their_names(tiny: Bundle, pictu
     done = run("classify", str(tmp_path), str(pictures / "a.jpg"), "--model", str(tiny.folder), "--json")
     assert (done.returncode, len(done.stdout.splitlines())) == (3, 1)
     assert done.stderr.decode().splitlines() == [
-        f"msdnet: {tmp_path / name}: cannot be read (a {kind} file, which is not read: convert it to JPEG or PNG)"
+        f"msdnet: {tmp_path / name}: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)"
         for name, kind in (("phone.heic", "HEIC"), ("scan.tif", "TIFF"))
     ]
     piped = run("classify", "-", "--model", str(tiny.folder), given=(tmp_path / "scan.tif").read_bytes())
     assert piped.returncode == 1
-    assert b"a TIFF file, which is not read" in piped.stderr
+    assert b"TIFF, which is not read" in piped.stderr
 
 
 def test_a_folder_without_permission_is_named(

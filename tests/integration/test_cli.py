@@ -19,7 +19,7 @@ from PIL import Image
 import msdnet
 from msdnet import MSDNetConfig, cli
 from msdnet.cli import app
-from msdnet.extras import TRAIN
+from msdnet.extras import INSTALL, TRAIN
 from tests.helpers import run_here
 
 
@@ -53,7 +53,7 @@ def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_TORCH, "train", "fast", "--out", "x"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1
-    assert refused.stderr == "msdnet: this command needs torch: pip install 'msdnet[train]'\n"
+    assert refused.stderr == f"msdnet: this command needs torch: {INSTALL}\n"
 
 
 def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.M
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     brought = [requirement.partition(">=")[0] for requirement in project["optional-dependencies"]["train"]]
     assert brought == list(TRAIN.values())
-    hint = "msdnet: this command needs scikit-learn: pip install 'msdnet[train]'\n"
+    hint = f"msdnet: this command needs scikit-learn: {INSTALL}\n"
     assert run_without("sklearn").stderr == hint
     for other in ("readline", "torch.no_such_part", "msdnet.gone"):
         with pytest.raises(ModuleNotFoundError, match=other):
@@ -104,11 +104,14 @@ def test_show_draws_in_the_terminal_and_to_a_file(tmp_path: Path) -> None:
 def test_errors_are_one_line_on_stderr(tmp_path: Path) -> None:
     unknown = run("show", "cifar_anytme")
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert unknown.stderr == "msdnet: unknown network 'cifar_anytme'; did you mean 'cifar_anytime'?\n"
+    assert (
+        unknown.stderr
+        == "msdnet: no network, model or folder is called 'cifar_anytme'; did you mean 'cifar_anytime'?\n"
+    )
     nowhere = run("show", "cifar_anytime", "--svg", str(tmp_path / "no" / "grid.svg"))
     assert nowhere.returncode == 1
     assert nowhere.stderr.count("\n") == 1
-    assert "No such file or directory" in nowhere.stderr
+    assert f"there is no folder {tmp_path / 'no'}" in nowhere.stderr
 
 
 def test_a_config_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
@@ -140,13 +143,19 @@ def test_help_says_what_an_option_takes() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_can_complete(shell: str) -> None:
+@pytest.mark.parametrize(("typed", "found"), [("msdnet cla", "classify"), ("msdnet show cifar_any", "cifar_anytime")])
+def test_shells_can_complete(shell: str, typed: str, found: str) -> None:
     """What `msdnet --install-completion` puts into the shell's configuration, and what that then asks for."""
-    environment = {**os.environ, "_MSDNET_COMPLETE": f"complete_{shell}", "COMP_WORDS": "msdnet cla", "COMP_CWORD": "1"}
-    environment |= {"_TYPER_COMPLETE_ARGS": "msdnet cla", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    environment = {**os.environ, "_MSDNET_COMPLETE": f"complete_{shell}"}
+    environment |= {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    environment |= {"_TYPER_COMPLETE_ARGS": typed, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     program = "import sys; sys.argv[0] = 'msdnet'; from msdnet.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-    assert "classify" in done.stdout, done.stderr
+    assert found in done.stdout, done.stderr
+
+
+def test_summaries_of_the_commands_are_not_cut() -> None:
+    assert "..." not in run("--help").stdout.partition("Commands:")[2]
 
 
 @pytest.fixture(scope="module")

@@ -210,7 +210,7 @@ assert [step.exit for step in model.anytime(images[0])] == [1, 2, 3]
 try:
     msdnet.load({str(tiny.folder)!r}, engine="torch")
 except ImportError as error:
-    assert "pip install 'msdnet[train]'" in str(error), error
+    assert "pip install '.[train]'" in str(error), error
 else:
     raise AssertionError("torch is not there")
 """

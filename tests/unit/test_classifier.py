@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import msdnet
 from msdnet import MSDNetClassifier, MSDNetConfig
+from msdnet.extras import INSTALL
 from msdnet.runtime import Result
 from msdnet.training import Interrupted
 from tests.helpers import TINY
@@ -253,7 +254,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "MSDNetClassifier.fit needs torch: pip install 'msdnet[train]'\n"
+    assert done.stdout == f"MSDNetClassifier.fit needs torch: {INSTALL}\n"
     np.testing.assert_allclose(np.load(tmp_path / "answers.npy"), fitted.predict_proba(X), atol=1e-5)
 
 
@@ -286,7 +287,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "MSDNetClassifier needs scikit-learn: pip install 'msdnet[train]'\n"
+    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {INSTALL}\n"
     with pytest.raises(AttributeError, match="module 'msdnet' has no attribute 'MSDNetRegressor'"):
         _ = msdnet.MSDNetRegressor
 

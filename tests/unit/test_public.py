@@ -9,6 +9,7 @@ from types import FunctionType
 import pytest
 
 import msdnet
+from msdnet.extras import INSTALL
 
 WITHOUT_TORCH = """
 import sys
@@ -56,4 +57,4 @@ def test_a_stranger_sees_what_is_public_and_nothing_else() -> None:
 
 def test_the_package_imports_without_torch_and_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
-    assert done.stdout == "create_network needs torch: pip install 'msdnet[train]'\n"
+    assert done.stdout == f"create_network needs torch: {INSTALL}\n"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import msdnet
 from msdnet.bundle import Bundle, ImageSpec
-from msdnet.policy import FixedThresholds, HardBudget, Policy
+from msdnet.policy import FixedThresholds, HardBudget, Policy, PolicyFamily
 from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
 from msdnet.runtime.anytime import steps
 from msdnet.runtime.engine import Launched
@@ -495,6 +495,22 @@ def test_a_stream_answers_in_order_and_for_ever(model: Model) -> None:
     assert [one.label for one in answered] == first.argmax(axis=1).tolist()
     with pytest.raises(ValueError, match="budget must be at least"):
         model.stream(IMAGES, budget=1.0)  # when it is called, not when it is read
+
+
+def test_a_second_stream_begins_at_once(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it chooses from is found once."""
+    budget = middle(model)
+    assert next(model.stream(IMAGES, budget=budget))
+    asked: list[float] = []
+    policy = PolicyFamily.policy
+
+    def noted(family: PolicyFamily, budget: float) -> Policy:
+        asked.append(budget)
+        return policy(family, budget)
+
+    monkeypatch.setattr(PolicyFamily, "policy", noted)
+    assert next(model.stream(IMAGES, budget=budget))
+    assert set(asked) == {budget}
 
 
 def test_a_generator_may_use_its_memory_again(model: Model) -> None:

@@ -8,16 +8,14 @@ import typer
 
 from msdnet.cli.amounts import parse_budgets
 from msdnet.cli.classify import DEFAULT_MODEL
-from msdnet.cli.tables import print_table
+from msdnet.cli.names import OneModelArgument
+from msdnet.cli.tables import check_writable, print_table
 
 if TYPE_CHECKING:
     from msdnet.runtime import Model
 
 __all__ = ["budget", "profile"]
 
-ModelName = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder.")
-]
 Budgets = Annotated[
     str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full).")
 ]
@@ -29,14 +27,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _BAR = 30  # characters
 
 
-def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False) -> None:
-    """What accuracy to expect at which budget, from the held-out images that thresholds are fitted to.
+def budget(
+    model: OneModelArgument = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False
+) -> None:
+    """What accuracy to expect at which budget.
+
+    It is that of the held-out images that the thresholds are fitted to.
 
     Example: msdnet budget bundles/first --budgets 20M,30%
     """
     import msdnet
     from msdnet.policy import usual_budgets
 
+    if plot is not None:
+        check_writable(plot, ".svg")
     loaded = msdnet.load(model)
     costs = loaded.costs
     asked = usual_budgets(costs) if budgets is None else parse_budgets(budgets, costs[0], costs[-1])
@@ -61,7 +65,7 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     least = min(row["accuracy"] for row in rows)
     span = max(max(row["accuracy"] for row in rows) - least, 1e-9)
     right = [Column(name, justify="right") for name in ("budget", "of the full", "spent", "% right")]
-    table = Table(*right, "", box=None)
+    table = Table(*right, f"from {100 * least:.1f} to {100 * (least + span):.1f}", box=None)
     for row in rows:
         bar = "\u2588" * round(1 + (_BAR - 1) * (row["accuracy"] - least) / span)
         share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
@@ -86,7 +90,7 @@ def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
 
 
 def profile(
-    model: ModelName = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
+    model: OneModelArgument = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
 ) -> None:
     """Milliseconds that each stage takes on this machine.
 

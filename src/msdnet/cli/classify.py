@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from msdnet.cli.amounts import parse_budget, parse_seconds
+from msdnet.cli.names import ModelOption
 from msdnet.cli.pictures import Pictures, find_pictures
 from msdnet.cli.tables import print_table
 
@@ -27,10 +28,6 @@ Paths = Annotated[
         metavar="PICTURE", help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."
     ),
 ]
-ModelName = Annotated[
-    str,
-    typer.Option("--model", metavar="MODEL", help="A model of the package (`msdnet models`), or a bundle's folder."),
-]
 Budget = Annotated[
     str | None,
     typer.Option(metavar="AMOUNT", help="Multiply-adds per image, on average: 20M, 1.5G, 30% (of the full)."),
@@ -45,14 +42,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for eac
 
 def classify(
     paths: Paths,
-    model: ModelName = DEFAULT_MODEL,
+    model: ModelOption = DEFAULT_MODEL,
     budget: Budget = None,
     time_each: Time = None,
     deadline: Deadline = None,
     hard: Hard = False,
     as_json: Json = False,
 ) -> None:
-    """Classify pictures within a budget; without one, each goes to the last exit.
+    """Classify pictures, within a budget if there is one.
+
+    Each picture gets one of the model's classes, whatever it shows: `msdnet show MODEL` lists them. Without a budget
+    each goes to the last exit.
 
     With --json a line for each image, as soon as it is answered where paths come by a pipe: image (as it was given),
     label (of the class), confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from
@@ -70,7 +70,11 @@ def classify(
         raise ValueError("--hard says how a budget is kept: give --budget or --time with it")
     seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
     loaded = msdnet.load(model)
-    spend = None if budget is None else parse_budget(budget, loaded.costs[0], loaded.costs[-1])
+    policy = None
+    if budget is not None:
+        policy = loaded.policy(parse_budget(budget, loaded.costs[0], loaded.costs[-1]))
+    elif seconds is not None:
+        policy = loaded.policy(seconds=seconds)
     if limit is not None:
         loaded.profile([1], seconds=0.3)
     start, unread = time.perf_counter(), 0
@@ -78,7 +82,7 @@ def classify(
     for group in find_pictures(paths):
         pictures = Pictures(group, loaded.engine.images)
         if limit is None:
-            found = _within_budget(loaded, pictures, budget=spend, seconds=seconds, hard=hard)
+            found = _within_budget(loaded, pictures, policy=policy, hard=hard)
         else:
             found = _by_deadline(loaded, pictures, limit)
         for row in found:
@@ -91,7 +95,7 @@ def classify(
     if not answered:
         _refuse(paths, unread)
     if not as_json:
-        _print(rows, loaded, time.perf_counter() - start)
+        _print(rows, loaded, time.perf_counter() - start, unread)
     if unread:
         sys.exit(NOT_ALL)
 
@@ -111,8 +115,8 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
     raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 
 
-def _within_budget(model: "Model", pictures: Pictures, **budget: Any) -> Iterator[dict[str, Any]]:
-    result = model.classify(pictures, **budget)
+def _within_budget(model: "Model", pictures: Pictures, **options: Any) -> Iterator[dict[str, Any]]:
+    result = model.classify(pictures, **options)
     for name, one in zip(pictures.names, result, strict=True):
         yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
 
@@ -134,7 +138,7 @@ def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: f
     }
 
 
-def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
+def _print(rows: list[dict[str, Any]], model: "Model", took: float, unread: int) -> None:
     from rich.table import Column, Table
 
     right = [Column(name, justify="right") for name in ("sure", "exit", "multiply-adds", "after")]
@@ -152,7 +156,8 @@ def _print(rows: list[dict[str, Any]], model: "Model", took: float) -> None:
     spent, full = sum(row["multiply_adds"] for row in rows) / len(rows), model.costs[-1]
     left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
     counted = "1 image" if len(rows) == 1 else f"{len(rows):,} images"
+    others = f"; {unread:,} could not be read" if unread else ""
     typer.echo(
-        f"\n{counted} in {took:.2g} s, reading included; {spent / 1e6:,.1f} M multiply-adds per image, "
+        f"\n{counted} in {took:.2g} s, reading included{others}; {spent / 1e6:,.1f} M multiply-adds per image, "
         f"{spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to {len(model.costs)}: {left}"
     )

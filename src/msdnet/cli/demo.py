@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from msdnet.cli.tables import plain_console, print_table
+from msdnet.cli.names import ModelOption
+from msdnet.cli.tables import check_writable, plain_console, print_table
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -19,7 +20,6 @@ __all__ = ["demo"]
 MODEL = "cifar10-anytime"
 BUDGETS = (1.15, 1.5, 2.25)  # times the cost of the first exit: little more gains most
 
-ModelName = Annotated[str, typer.Option("--model", metavar="MODEL", help="A model of CIFAR-10's classes.")]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the report.")]
 
 
@@ -32,8 +32,11 @@ class _Row(NamedTuple):
     seconds: float
 
 
-def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
-    """Classify 1,000 real images at several budgets, live, and write a report.
+def demo(model: ModelOption = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
+    """Classify 1,000 real images at several budgets.
+
+    They are CIFAR-10's, and so must be the model's classes. One sees images leave as they do, then what each budget
+    brought, and there is a report with more.
 
     Example: msdnet demo
     """
@@ -41,6 +44,7 @@ def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     from msdnet import samples
     from msdnet.report import write_report
 
+    check_writable(out, ".html", ".htm")
     loaded, images = msdnet.load(model), samples.cifar10()
     images.check_for(loaded.classes)
     full = loaded.costs[-1]
@@ -53,8 +57,9 @@ def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     loaded.classify(images.images[:64])  # the first run is slower
     rows = [_classified(loaded, images, budget) for budget in [*(part * loaded.costs[0] for part in BUDGETS), None]]
     _print(rows, len(images.labels))
+    typer.echo("\nWriting a report ...")
     write_report(loaded, out, data=images)
-    typer.echo(f"\n{time.perf_counter() - start:.0f} s in all. Plots, and images that were easy or hard: {out}")
+    typer.echo(f"{time.perf_counter() - start:.0f} s in all. Plots, and images that were easy or hard: {out}")
 
 
 def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Row:
@@ -104,3 +109,8 @@ def _print(rows: list[_Row], images: int) -> None:
         )
     typer.echo()
     print_table(table)
+    error = 100 * (full.accuracy * (1 - full.accuracy) / images) ** 0.5
+    typer.echo(
+        f"\nOf {images:,} images, a share is known to {error:.1f} points (a standard error); a budget holds on average "
+        "over many.\nTimes are this machine's, and depend on what else it does."
+    )

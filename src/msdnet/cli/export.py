@@ -42,7 +42,9 @@ def export(
     averaging: Averaging = None,
     device: Device = None,
 ) -> None:
-    """Make a bundle of a trained network: its stages as ONNX graphs, its weights, and what budgets need.
+    """Make a bundle of a trained network.
+
+    Its stages as ONNX graphs, its weights, and what budgets need.
 
     Example: msdnet export runs/first --out bundles/first
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.cli.amounts import parse_budgets
+from msdnet.cli.names import ModelsArgument
 from msdnet.cli.tables import plain_console, print_table
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ __all__ = ["SAMPLES", "Dataset", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
-Models = Annotated[
-    list[str], typer.Argument(metavar="MODEL", help="Of the package (see `msdnet models`), or folders of bundles.")
-]
 Data = Annotated[
     str | None,
     typer.Option(
@@ -62,13 +60,15 @@ def models(as_json: Json = False) -> None:
     if not rows:
         typer.echo("no models come with this version; make your own: msdnet train, msdnet export")
         return
-    table = Table("model", "exits", "multiply-adds per image", "test accuracy", "size", box=None)
+    table = Table("model", "classes", "exits", "multiply-adds per image", "test accuracy", "size", box=None)
     for row in rows:
         costs, accuracy = row["costs"], row["accuracy"]
         measured = f"{100 * accuracy[0]:.1f} to {100 * accuracy[-1]:.1f}%" if accuracy else "not measured"
         spent = f"{costs[0] / 1e6:,.1f} to {costs[-1] / 1e6:,.1f} M"
-        table.add_row(row["name"], str(len(costs)), spent, measured, f"{row['bytes'] / 2**20:.1f} MiB")
+        size = f"{row['bytes'] / 2**20:.1f} MiB"
+        table.add_row(row["name"], str(row["classes"]), str(len(costs)), spent, measured, size)
     _print(table)
+    typer.echo("msdnet show MODEL lists its classes, and what each exit costs")
 
 
 def _facts(manifest: Any) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _facts(manifest: Any) -> dict[str, Any]:
 
 
 def evaluate(
-    model: Models,
+    model: ModelsArgument,
     data: Data = None,
     dataset: Dataset = None,
     part: Part = "test",
@@ -90,9 +90,10 @@ def evaluate(
     engine: Engine = "onnx",
     as_json: Json = False,
 ) -> None:
-    """Measure models on labelled images: every exit, and what budgets bring, by both policies.
+    """Measure models on labelled images.
 
-    Of several models, the one that is best on held-out images is named for each budget.
+    Every exit, and what budgets bring, by our thresholds (which are the default) and by the paper's. Of several models,
+    the one that is best on held-out images is named for each budget.
 
     Example: msdnet evaluate bundles/first --data cifar/
     """
@@ -168,27 +169,27 @@ def _show(found: "Evaluation", points: "Sequence[BudgetPoint]", whole: bool) -> 
         fitted = "" if before is None else f"{100 * before:.2f}%"
         table.add_row(str(exit), f"{cost / 1e6:,.2f} M", f"{whole_cost / 1e6:,.2f} M", f"{100 * accuracy:.2f}%", fitted)
     _print(table)
-    for method, title in (("accuracy", "thresholds searched for accuracy"), ("paper", "the paper's thresholds")):
+    for method, title in (("accuracy", "our thresholds, the default"), ("paper", "the paper's thresholds")):
         chosen = [point for point in points if point.method == method]
         if chosen:
             _print(_points_table(title, chosen, whole))
 
 
 def _points_table(title: str, points: "Sequence[BudgetPoint]", whole: bool, chosen: bool = False) -> "Table":
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    spent = "spent (whole layers)" if whole else "spent"
-    names = ["model", "thresholds"] if chosen else []
-    table = Table("budget", "accuracy", spent, "computed", "held-out", *names, title=title, box=None)
+    names = ["budget", "accuracy", "spent +- std. error", *(["computed"] if whole else []), "held-out"]
+    columns = [Column(name, no_wrap=True) for name in names]
+    table = Table(*columns, *(["by", "model"] if chosen else []), title=title, box=None)
     table.title_justify = "left"
     for point in points:
         table.add_row(
             f"{point.budget / 1e6:,.4g} M",
             f"{100 * point.accuracy:.2f}%",
-            f"{point.cost / 1e6:,.2f} ± {point.cost_error / 1e6:.2f} M",
-            f"{point.lazy_cost / 1e6:,.2f} M",
+            f"{point.cost / 1e6:,.2f} +- {point.cost_error / 1e6:.2f} M",
+            *([f"{point.lazy_cost / 1e6:,.2f} M"] if whole else []),
             f"{100 * point.held_out_accuracy:.2f}%",
-            *([point.model, point.method] if chosen else []),
+            *(["ours" if point.method == "accuracy" else "paper's", point.model] if chosen else []),
         )
     return table
 

@@ -1,12 +1,15 @@
 """Commands that list and draw networks; none of them needs torch."""
 
 import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from msdnet.cli.tables import print_table
+from msdnet.cli.names import NetworkArgument
+from msdnet.cli.tables import check_writable, print_table
+from msdnet.naming import did_you_mean
 from msdnet.presets import PRESETS, network_config
 from msdnet.systems import SYSTEMS
 
@@ -33,17 +36,13 @@ def presets() -> None:
 
 
 def show(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NETWORK", help="A preset (`msdnet presets`), a model (`msdnet models`), or a bundle's folder."
-        ),
-    ],
+    name: NetworkArgument,
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the grid into this SVG file.")] = None,
 ) -> None:
-    """Show a network's grid: which stage computes which cell (layer, scale), and where the exits are.
+    """Show a network or a model: its grid, exits and classes.
 
-    Of a model also what each exit costs and how often it is right.
+    The grid tells which stage computes which cell (layer, scale), and where the exits are. Of a model also what each
+    exit costs, how often it is right, and which classes it knows.
 
     Example: msdnet show cifar_anytime --svg grid.svg
     """
@@ -52,7 +51,12 @@ def show(
     from msdnet.models import find_bundle, model_names
     from msdnet.plan import Grid
 
+    if svg is not None:
+        check_writable(svg, ".svg")
     manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
+    if manifest is None and name not in PRESETS and name not in SYSTEMS:
+        known = [*PRESETS, *SYSTEMS, *model_names()]
+        raise ValueError(f"no network, model or folder is called {name!r}; {did_you_mean(name, known)}")
     config = network_config(name) if manifest is None else manifest.network
     if not isinstance(config, MSDNetConfig):
         raise ValueError(f"{name}: a {config.kind} has no grid to draw")
@@ -64,6 +68,7 @@ def show(
     if manifest is not None:
         typer.echo()
         _print_exits(manifest)
+        typer.echo("\n" + textwrap.fill(f"classes: {', '.join(manifest.classes)}", shutil.get_terminal_size().columns))
     if svg is not None:
         typer.echo(f"\nwrote {svg}")
 

@@ -8,6 +8,7 @@ import typer
 
 from msdnet.bundle import is_run
 from msdnet.cli.models import SAMPLES, Dataset, open_images
+from msdnet.cli.tables import check_writable
 
 __all__ = ["Classes", "report"]
 
@@ -45,13 +46,17 @@ def report(
     classes: Classes = None,
     figures: Figures = None,
 ) -> None:
-    """Write a report: accuracy against cost and time, where images leave, hard classes, a gallery, provenance.
+    """Write all there is to see of a model into one HTML file.
+
+    Accuracy against cost and time, where images leave, how reliable the confidences are, hard classes, a gallery,
+    training curves, provenance.
 
     Example: msdnet report bundles/first --data cifar/ --out report.html
     """
     import msdnet
     from msdnet.report import write_report
 
+    check_writable(out, ".html", ".htm")
     run = Path(target) if is_run(Path(target)) else None
     with tempfile.TemporaryDirectory() as scratch:
         bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
@@ -61,7 +66,7 @@ def report(
     for path in written:
         typer.echo(f"wrote {path}")
     if figures is not None and not any(path.suffix == ".png" for path in written):
-        typer.echo("for PNG as well: pip install 'msdnet[figures]'")
+        typer.echo("for PNG as well: install msdnet with the extra figures (in a clone: pip install '.[figures]')")
 
 
 def _exported(run: Path, data: str | None, scratch: Path) -> Path:

@@ -85,9 +85,9 @@ def reproduce(
     classes: Classes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Repeat one of the paper's experiments: train what is missing, measure it, draw the figures.
+    """Repeat one of the paper's experiments.
 
-    It can be stopped and started again at any time; what is done stays done.
+    What is missing is trained and measured, then figures are drawn. It can be stopped and started again at any time.
 
     Example: msdnet reproduce anytime-cifar100 --plan
     """

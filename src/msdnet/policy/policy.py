@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,6 +21,7 @@ Method = Literal["accuracy", "paper"]
 METHODS: tuple[Method, ...] = get_args(Method)
 Unit = Literal["multiply-adds", "seconds"]
 FORMAT = 1
+RUNGS = 65  # of a ladder of policies
 
 
 def usual_budgets(costs: ArrayLike, count: int = 10) -> list[float]:
@@ -179,6 +181,25 @@ class PolicyFamily:
         self.method, self.measure, self.model, self.unit = method, measure, model, unit
         self.held_out = Outcomes.of(confidence, correct, costs)
         self._frontier = Frontier(self.held_out) if method == "accuracy" else None
+
+    @cached_property
+    def ladder(self) -> tuple[Floats, Floats]:
+        """Thresholds (RUNGS, exits) of rising held-out cost (RUNGS), from the first exit's cost to the last's.
+
+        Where the family would not spend what it may, since that gains nothing on the held-out images, the paper's
+        thresholds do; with the last, everyone goes on.
+        """
+        found: list[tuple[float, Floats]] = []
+        first, last = self.held_out.costs[[0, -1]].tolist()
+        for part in np.linspace(0, 1, RUNGS).tolist():
+            budget = first + part**2 * (last - first)  # closer together where little is left past the first exit
+            policy = self.policy(budget)
+            thresholds = policy.thresholds_
+            if policy.cost_ < 0.98 * budget or part == 1:
+                thresholds = thresholds_at(lean_for(self.held_out.costs, budget), self.held_out)
+            found.append((self.held_out.value(thresholds).cost, thresholds))
+        found.sort(key=lambda rung: rung[0])
+        return np.array([thresholds for _, thresholds in found]), np.array([cost for cost, _ in found])
 
     def policy(self, budget: float) -> Policy:
         held_out, policy = self.held_out, Policy(self.method, self.measure)

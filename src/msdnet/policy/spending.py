@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.checks import check_number, check_whole
-from msdnet.policy.outcomes import Floats
-from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.policy import Policy, PolicyFamily
 
 __all__ = ["FixedThresholds", "HardBudget", "SpendingRule", "SteadyBudget"]
@@ -150,7 +148,6 @@ class SteadyBudget:
 
     at_a_time = 32
 
-    RUNGS = 65  # policies to choose from, between the first exit's cost and the last's
     HORIZON = 64  # images over which the account is to be balanced
     MEMORY = 256  # images over which expected and actual spending are compared
 
@@ -159,7 +156,7 @@ class SteadyBudget:
         self.costs = family.held_out.costs
         self.budget = min(family.policy(budget).budget_, float(self.costs[-1]))
         self.limit = limit * self.budget
-        self._thresholds, self._expected = _ladder(family, self.RUNGS)
+        self._thresholds, self._expected = family.ladder
         self._debt = 0.0
         # Of late, past the first exit: what was expected to be spent, and what was. At first the two agree.
         self._foreseen = self._spent = self.MEMORY * (self.budget - float(self.costs[0]))
@@ -193,21 +190,3 @@ class SteadyBudget:
         wanted = self.budget - self._debt / self.HORIZON
         target = first + (wanted - first) / drift if self._debt > -self.limit else last
         return max(int(np.searchsorted(self._expected, target, side="right")) - 1, 0)
-
-
-def _ladder(family: PolicyFamily, rungs: int) -> tuple[Floats, Floats]:
-    """Thresholds (rungs, exits) of rising held-out cost (rungs). Where the family would not spend what it may, since
-    that gains nothing on the held-out images, the paper's thresholds do; with the last, everyone goes on.
-    """
-    held_out = family.held_out
-    found: list[tuple[float, Floats]] = []
-    first, last = held_out.costs[[0, -1]].tolist()
-    for part in np.linspace(0, 1, rungs).tolist():
-        budget = first + part**2 * (last - first)  # closer together where little is left past the first exit
-        policy = family.policy(budget)
-        thresholds = policy.thresholds_
-        if policy.cost_ < 0.98 * budget or part == 1:
-            thresholds = thresholds_at(lean_for(held_out.costs, budget), held_out)
-        found.append((held_out.value(thresholds).cost, thresholds))
-    found.sort(key=lambda rung: rung[0])
-    return np.array([thresholds for _, thresholds in found]), np.array([cost for cost, _ in found])

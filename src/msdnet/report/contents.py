@@ -1,6 +1,7 @@
 """What a report shows, as sections with charts and tables: from a model, and from images where there are some."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -33,8 +34,8 @@ _TITLES: Mapping[Setting, str] = {
     "anytime": "Anytime: all leave at the same exit",
     "budgeted": "Budgeted: easy images leave early",
 }
-_CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "exit", "% right", "")
-_METHOD_NAMES: Mapping[Method, str] = {"accuracy": "thresholds for accuracy", "paper": "the paper's thresholds"}
+_CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "exit", "% right", "of the full network's")
+_METHOD_NAMES: Mapping[Method, str] = {"accuracy": "our thresholds (the default)", "paper": "the paper's thresholds"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,10 @@ def _accuracy(evaluation: Evaluation) -> Section:
         if compared
         else "Costs are what is computed, lazily, as budgets are counted. Published figures count whole layers instead."
     )
-    text = f"On {evaluation.images:,} images: {evaluation.data}. {counted}"
+    last = evaluation.accuracy[-1]
+    error = 100 * (last * (1 - last) / evaluation.images) ** 0.5
+    known = f"Of so many, a share is known to about {error:.1f} points (a standard error)."
+    text = f"On {evaluation.images:,} images: {evaluation.data}. {known} {counted}"
     return Section("Accuracy against multiply-adds", text, charts, _exits_table(evaluation), notes)
 
 
@@ -133,8 +137,8 @@ def _time(evaluation: Evaluation) -> Section:
     ]
     chart = Lines("Accuracy against time", "milliseconds per image", "% right", curves, log_x=True)
     text = (
-        f"The same on this machine ({evaluation.model.engine!r}): one image alone, and budgets shared in batches of "
-        f"{batch}, with stages as fast as they are in full batches."
+        f"The same on this machine ({evaluation.model.engine!r}): one image alone; and budgets that many images share, "
+        f"in batches of {batch}."
     )
     return Section("Accuracy against time", text, [("time", chart)])
 
@@ -203,16 +207,19 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
     if len(rows) > 20:
         ends = _table(_CLASS_COLUMNS, rows[:8] + rows[-8:])
         table = f"{ends}<details><summary>All {len(rows)} classes</summary>{table}</details>"
-    text = f"Classes from easy to hard, at a budget of {budget / 1e6:,.4g} million multiply-adds per image on average."
+    text = (
+        f"Classes from easy to hard, by what the network spends on them: {spent.mean() / 1e6:,.1f} million "
+        f"multiply-adds per image on average, of a budget of {budget / 1e6:,.1f} million."
+    )
     return Section("Which classes are hard", text, html=table)
 
 
 def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> Section:
     budget = even_budget(evaluation.model.costs)
     text = (
-        "Images that left rightly at the first exit; and images that it got wrong but was not sure of, and that left "
-        f"rightly at the last. At {budget / 1e6:,.4g} million multiply-adds per image on average the paper's "
-        "thresholds let about as many images leave at each exit. Which images are shown was drawn at random."
+        "Images that the first exit answered, and rightly; and images that it got wrong but was not sure of, and that "
+        f"the last exit got right. They leave by the paper's thresholds for {budget / 1e6:,.4g} million multiply-adds "
+        "per image, with which about as many leave at each exit. Which images are shown was drawn at random."
     )
     found = easy_and_hard(evaluation, evaluation.exits(budget, method="paper"))
     return Section("Easy and hard images", text, html=gallery(found, data, wanted))
@@ -236,7 +243,8 @@ def _training(run: Path) -> Section:
 def _provenance(model: Model) -> Section:
     manifest = model.manifest
     told = {"network": manifest.network.to_dict(), **manifest.provenance}
-    shown = escape(json.dumps(told, indent=2))
+    indented = json.dumps(told, indent=2)
+    shown = escape(re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), indented))  # lists in a line
     return Section(
         "Provenance",
         f"Fingerprint {model.bundle.fingerprint}.",

@@ -207,7 +207,8 @@ class Model:
         costs = self._times(self.engine.best_batch if batch is None else check_whole("batch", batch)).costs
         if check_number("seconds", seconds, low=0, above=True) < costs[0]:
             raise ValueError(
-                f"seconds must be at least {costs[0]:.3g}, what the first exit takes here, got {seconds:g}"
+                f"seconds must be at least {costs[0]:.3g} ({1e3 * costs[0]:.3g} ms), what the first exit takes here, "
+                f"got {seconds:g} ({1e3 * seconds:g} ms)"
             )
         return self._family(method, measure, costs, "seconds").policy(seconds)
 
@@ -217,6 +218,7 @@ class Model:
         - batch_sizes: by default one image, and the batch that suits the engine
         - seconds: how long to measure each size
         """
+        check_number("seconds", seconds, low=0, above=True)
         self._measure((1, self.engine.best_batch) if batch_sizes is None else batch_sizes, seconds)
         return self._profile
 
