@@ -79,14 +79,14 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     yield "## Budgets"
     yield ""
     yield "What an average budget for many images brings, on the held-out images that its thresholds are fitted to."
-    yield "What brings nothing there is not spent, so larger budgets do the same as the last:"
+    yield "What brings nothing there is not spent: budgets that are not here do what the one above them does."
     yield ""
     yield "| budget, million multiply-adds per image | spent | % right |"
     yield "|---|---|---|"
     spent = 0.0
     for budget in usual_budgets(manifest.costs):
         policy = family.policy(budget)
-        if policy.cost_ > spent:
+        if policy.cost_ != spent:
             spent = policy.cost_
             yield f"| {budget / 1e6:g} | {spent / 1e6:.1f} | {100 * policy.accuracy_:.1f} |"
 

@@ -1,4 +1,5 @@
-"""Checks of what people write into configs and recipes, and the making of dataclasses from plain values.
+"""Checks of what people write into configs and recipes, and of where they want something to be written; and the making
+of dataclasses from plain values.
 
 Every error names the field, what it got and what it takes. Knows nothing of what the fields mean.
 """
@@ -7,17 +8,22 @@ import dataclasses
 import json
 import math
 import operator
+import os
+import tempfile
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar
 
 from msdnet.naming import did_you_mean
 
 __all__ = [
     "check_choice",
+    "check_file_writable",
     "check_flag",
+    "check_folder_writable",
     "check_number",
     "check_same",
     "check_whole",
@@ -64,6 +70,25 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
     known = list(options)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def check_folder_writable(folder: Path) -> None:
+    """Refuse a folder into which nothing can be written: better told before the work is done. It is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def check_file_writable(file: Path) -> None:
+    """The same for a file, which may be there already and need not be a plain one; its folder must be there."""
+    if file.is_dir():
+        raise ValueError(f"{file}: is a folder, and a file is to be written")
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"{file}: there is no folder {file.parent}")
+    if not file.exists():
+        check_folder_writable(file.parent)
+    elif not os.access(file, os.W_OK):
+        raise PermissionError(f"{file}: may not be written to")
 
 
 def check_same(what: str, found: object, expected: object) -> None:

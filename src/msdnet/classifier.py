@@ -51,7 +51,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
       another; by default all images go to the last exit
     - random_state: the same whole number gives the same network, on a CPU to the last bit
     - device: to train on, `cpu` or `cuda`; by default a GPU if there is one
-    - threads: to predict with; by default one for each core. Where scikit-learn runs several at once (`n_jobs`), 1
+    - threads: to predict with; by default one for each core. Give 1 where scikit-learn runs several fits at once
     - verbose: 1 shows how the training goes
 
     After `fit`:
@@ -231,6 +231,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         if budget is None and seconds is None:
             budget = self.budget
+        if self.threads != self._threads:  # they were set anew
+            self._open()
         return self.model_.classify(_images(X), budget=budget, seconds=seconds, probabilities=probabilities)
 
     def _open(self) -> None:
@@ -240,7 +242,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             _write(self._files, folder)
             bundle = Bundle(folder)
             bundle.check()
-            self.model_ = Model(bundle, OnnxEngine(bundle, threads=self.threads))
+            self.model_, self._threads = Model(bundle, OnnxEngine(bundle, threads=self.threads)), self.threads
         held_out = bundle.manifest.held_out
         assert held_out is not None
         self.costs_, self.held_out_accuracy_ = self.model_.costs, held_out.accuracy
@@ -297,10 +299,15 @@ def _bundle(
     from msdnet.export import export_run
     from msdnet.training import Interrupted, train
     from msdnet.training.display import Display
+    from msdnet.training.distributed import pick_device
 
+    trains_on = pick_device(device)
     try:
         # A training sets torch's random numbers; those of whoever calls go on as if nothing had been.
-        with torch.random.fork_rng(), TemporaryDirectory(prefix="msdnet-") as scratch:
+        with (
+            torch.random.fork_rng([trains_on] if trains_on.type == "cuda" else []),
+            TemporaryDirectory(prefix="msdnet-") as scratch,
+        ):
             run, display = Path(scratch, "run"), None if shown else Display()
             train(recipe, data=data, network=network, out=run, seed=seed, device=device, display=display)
             bundle = export_run(run, Path(scratch, "classifier"), data=data, device=device)

@@ -4,6 +4,7 @@ Every exit answers every image once; what a budget would have brought follows fr
 not depend on which others are computed beside it.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
 from msdnet.runtime.images import batches
 
-__all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate"]
+__all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate", "standard_error"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +189,11 @@ def evaluate(
     return Evaluation(
         model, data.name, np.concatenate(sure), np.concatenate(right), measure, time.perf_counter() - start
     )
+
+
+def standard_error(share: float, images: int) -> float:
+    """Of a share of so many images, as an estimate of the share of all."""
+    return math.sqrt(share * (1 - share) / images)
 
 
 def best_of(points: Sequence[BudgetPoint]) -> list[BudgetPoint]:

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["INSTALL", "TRAIN", "needed_for"]
+__all__ = ["TRAIN", "install", "needed_for"]
 
 TRAIN = {"torch": "torch", "torchvision": "torchvision", "onnx": "onnx", "pooch": "pooch", "sklearn": "scikit-learn"}
 """Modules, and what these are called where they are installed from."""
-INSTALL = "install msdnet with the extra train (in a clone: pip install '.[train]')"
+
+
+def install(extra: str) -> str:
+    """What to do about an extra that is missing."""
+    return f"install msdnet with the extra {extra} (in a clone: pip install '.[{extra}]')"
 
 
 @contextmanager
@@ -21,4 +25,4 @@ def needed_for(what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name not in TRAIN:
             raise
-        raise ImportError(f"{what} needs {TRAIN[error.name]}: {INSTALL}") from error
+        raise ImportError(f"{what} needs {TRAIN[error.name]}: {install('train')}") from error

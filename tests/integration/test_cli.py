@@ -19,7 +19,7 @@ from PIL import Image
 import msdnet
 from msdnet import MSDNetConfig, cli
 from msdnet.cli import app
-from msdnet.extras import INSTALL, TRAIN
+from msdnet.extras import TRAIN, install
 from tests.helpers import run_here
 
 
@@ -53,7 +53,7 @@ def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_TORCH, "train", "fast", "--out", "x"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1
-    assert refused.stderr == f"msdnet: this command needs torch: {INSTALL}\n"
+    assert refused.stderr == f"msdnet: this command needs torch: {install('train')}\n"
 
 
 def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.M
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     brought = [requirement.partition(">=")[0] for requirement in project["optional-dependencies"]["train"]]
     assert brought == list(TRAIN.values())
-    hint = f"msdnet: this command needs scikit-learn: {INSTALL}\n"
+    hint = f"msdnet: this command needs scikit-learn: {install('train')}\n"
     assert run_without("sklearn").stderr == hint
     for other in ("readline", "torch.no_such_part", "msdnet.gone"):
         with pytest.raises(ModuleNotFoundError, match=other):
@@ -155,7 +155,16 @@ def test_shells_can_complete(shell: str, typed: str, found: str) -> None:
 
 
 def test_summaries_of_the_commands_are_not_cut() -> None:
-    assert "..." not in run("--help").stdout.partition("Commands:")[2]
+    wide = subprocess.run(
+        [sys.executable, "-m", "msdnet", "--help"],
+        env=os.environ | {"COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _, found, summaries = wide.stdout.partition("Commands:")
+    assert found
+    assert "..." not in summaries
 
 
 @pytest.fixture(scope="module")

@@ -101,9 +101,15 @@ class _Sums(Chain):
     def __init__(self) -> None:
         heads = [
             nn.Sequential(nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(3, 4)),
-            nn.Sequential(nn.AdaptiveAvgPool2d((2, None)), nn.Flatten(), nn.Linear(48, 4)),
+            nn.Sequential(nn.AdaptiveAvgPool2d((2, None)), _Flat(), nn.Linear(48, 4)),
         ]
         super().__init__(WideResNetConfig(layers=10, widening=1, classes=4), [_Doubled(), _Doubled()], heads)
+
+
+class _Flat(nn.Module):
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        pooled = nn.functional.adaptive_avg_pool2d(maps, output_size=[2, 8])  # type: ignore[arg-type]
+        return torch.flatten(pooled, start_dim=1)
 
 
 class _Doubled(nn.Module):
@@ -132,11 +138,12 @@ def test_sums_and_numbers_are_exported(tmp_path: Path) -> None:
     [
         (nn.AdaptiveAvgPool2d(3), r"adaptive_avg_pool2d: only windows side by side .* not \(3, 3\) of \(8, 8\) pixels"),
         (nn.GELU(), "gelu: no ONNX counterpart is known"),
+        (nn.Flatten(0), r"Flatten\(.*\): all dimensions after the first can be flattened, not those from 0 to -1"),
     ],
     ids=str,
 )
 def test_what_has_no_counterpart_is_refused_by_its_name(step: nn.Module, why: str) -> None:
-    head = nn.Sequential(step, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+    head = nn.Sequential(step, nn.ReLU())
     network = Chain(WideResNetConfig(layers=10, widening=1, classes=4), [nn.Identity()], [head])
     with pytest.raises(ValueError, match=f"^the network cannot be exported: {why}"):
         whole_graph(network, 8, StoredWeights("weights.safetensors", safetensors.numpy.save({})))

@@ -23,7 +23,7 @@ from tests.unit.test_reproduce import paint_images
 RECIPE = Recipe(epochs=2, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 SCRIPT = """
-import sys
+import os, sys, time
 from msdnet.training import train
 from msdnet.training.display import Display
 from tests.helpers import TINY, ColouredSquares
@@ -31,6 +31,8 @@ from tests.integration.test_processes import RECIPE
 
 for out in sys.argv[1:]:
     train(RECIPE, data=ColouredSquares(), network=TINY, out=out, device="cpu", display=Display())
+    if os.environ["RANK"] == "0":
+        time.sleep(1)  # the other is ahead of it
 """
 
 
@@ -38,7 +40,7 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run(
-        [*TORCHRUN, script, tmp_path / "run", tmp_path / "again"],
+        [*TORCHRUN, script, tmp_path / "run", tmp_path / "again", tmp_path / "last"],
         timeout=120,
         check=False,
         capture_output=True,
@@ -48,10 +50,43 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     alone = train_alone()
-    for run in ("run", "again"):  # the processes stay together from one training to the next
+    for run in ("run", "again", "last"):  # the processes stay together from one training to the next
         together, _ = load_tensors(tmp_path / run / "model.safetensors")
         for name, tensor in alone.items():
             torch.testing.assert_close(together[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+THEN_ALONE = """
+import os, sys, time
+from pathlib import Path
+from msdnet.training import load_run, train
+from msdnet.training.display import Display
+from tests.helpers import SMALL_SYSTEMS
+from tests.unit.test_reproduce import RECIPE, workshop
+
+folder = Path(sys.argv[1])
+data, run = workshop(folder / "images", folder).data, folder / "run"
+train(RECIPE, data=data, network=SMALL_SYSTEMS["resnet"], out=run, device="cpu", display=Display())
+if os.environ["RANK"] == "0":
+    print("images:", load_run(run, device="cpu").data.size("test"))
+else:
+    time.sleep(200)
+"""
+
+
+def test_after_a_training_a_process_may_go_on_alone(tmp_path: Path) -> None:
+    """While the others do something else: here, rank 1 sleeps for longer than is waited for."""
+    paint_images(tmp_path / "images")
+    (tmp_path / "run.py").write_text(THEN_ALONE)
+    environment = _environment() | {"PYTHONUNBUFFERED": "1"}
+    command = [*TORCHRUN, "run.py", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    began = time.monotonic()
+    assert process.stdout.readline() == "images: 40\n"
+    assert time.monotonic() - began < 150
+    process.terminate()  # torchrun ends the other
+    process.communicate(timeout=60)
 
 
 COMMAND = """

@@ -131,6 +131,10 @@ def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
     assert f"tells 3 classes apart in images of 12 x 12 pixels, for {manifest.costs[0] / 1e6:.1f} to" in card
     for accuracy in manifest.held_out.accuracy:
         assert f"| {100 * accuracy:.2f} |" in card
+    budgets = [line.split(" | ") for line in card.partition("## Budgets")[2].splitlines() if line.startswith("| ")][1:]
+    spent = [row[1] for row in budgets]
+    assert len(spent) > 1
+    assert spent == sorted(set(spent), key=float), "none does what the one above it does"
     (tiny.folder / CARD).unlink()
     msdnet.load(tiny.folder)  # nothing depends on it
     (tiny.folder / CARD).write_text(card)

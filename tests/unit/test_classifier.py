@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import msdnet
 from msdnet import MSDNetClassifier, MSDNetConfig
-from msdnet.extras import INSTALL
+from msdnet.extras import install
 from msdnet.runtime import Result
 from msdnet.training import Interrupted
 from tests.helpers import TINY
@@ -216,7 +216,13 @@ def test_the_callers_random_numbers_go_on_as_if_nothing_had_been() -> None:
 
 
 def test_predicts_with_as_many_threads_as_it_is_given() -> None:
-    assert repr(quick(threads=1).fit(*squares(24, side=6)).model_.engine) == "OnnxEngine(threads=1)"
+    X, y = squares(24, side=6)
+    classifier = quick(threads=1).fit(X, y)
+    assert repr(classifier.model_.engine) == "OnnxEngine(threads=1)"
+    classifier.set_params(threads=2).predict(X)
+    assert repr(classifier.model_.engine) == "OnnxEngine(threads=2)"
+    with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
+        classifier.set_params(threads=0).predict(X)
 
 
 # Copies of it
@@ -254,7 +260,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"MSDNetClassifier.fit needs torch: {INSTALL}\n"
+    assert done.stdout == f"MSDNetClassifier.fit needs torch: {install('train')}\n"
     np.testing.assert_allclose(np.load(tmp_path / "answers.npy"), fitted.predict_proba(X), atol=1e-5)
 
 
@@ -287,7 +293,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {INSTALL}\n"
+    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {install('train')}\n"
     with pytest.raises(AttributeError, match="module 'msdnet' has no attribute 'MSDNetRegressor'"):
         _ = msdnet.MSDNetRegressor
 

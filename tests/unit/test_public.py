@@ -9,7 +9,7 @@ from types import FunctionType
 import pytest
 
 import msdnet
-from msdnet.extras import INSTALL
+from msdnet.extras import install
 
 WITHOUT_TORCH = """
 import sys
@@ -57,4 +57,4 @@ def test_a_stranger_sees_what_is_public_and_nothing_else() -> None:
 
 def test_the_package_imports_without_torch_and_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True)
-    assert done.stdout == f"create_network needs torch: {INSTALL}\n"
+    assert done.stdout == f"create_network needs torch: {install('train')}\n"

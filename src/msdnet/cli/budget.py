@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msdnet.checks import check_file_writable
 from msdnet.cli.amounts import parse_budgets
 from msdnet.cli.classify import DEFAULT_MODEL
-from msdnet.cli.names import OneModelArgument
-from msdnet.cli.tables import check_writable, print_table
+from msdnet.cli.names import ModelArgument
+from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
     from msdnet.runtime import Model
@@ -28,7 +29,7 @@ _BAR = 30  # characters
 
 
 def budget(
-    model: OneModelArgument = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False
+    model: ModelArgument = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False
 ) -> None:
     """What accuracy to expect at which budget.
 
@@ -40,7 +41,9 @@ def budget(
     from msdnet.policy import usual_budgets
 
     if plot is not None:
-        check_writable(plot, ".svg")
+        if plot.suffix.lower() not in (".svg", ""):
+            raise ValueError(f"{plot}: must end in .svg, since that is what is drawn")
+        check_file_writable(plot)
     loaded = msdnet.load(model)
     costs = loaded.costs
     asked = usual_budgets(costs) if budgets is None else parse_budgets(budgets, costs[0], costs[-1])
@@ -90,7 +93,7 @@ def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
 
 
 def profile(
-    model: OneModelArgument = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
+    model: ModelArgument = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
 ) -> None:
     """Milliseconds that each stage takes on this machine.
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from msdnet.cli.names import ModelOption
-from msdnet.cli.tables import check_writable, plain_console, print_table
+from msdnet.checks import check_file_writable
+from msdnet.cli.names import complete_models
+from msdnet.cli.tables import plain_console, print_table
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 MODEL = "cifar10-anytime"
-BUDGETS = (1.15, 1.5, 2.25)  # times the cost of the first exit: little more gains most
+BUDGETS = (1.15, 1.5, 2.25)  # times the cost of the first exit: what is spent beyond it gains most at first
 
+ModelName = Annotated[
+    str,
+    typer.Option("--model", metavar="MODEL", help="One that knows CIFAR-10's classes.", autocompletion=complete_models),
+]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the report.")]
 
 
@@ -32,7 +37,7 @@ class _Row(NamedTuple):
     seconds: float
 
 
-def demo(model: ModelOption = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
+def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     """Classify 1,000 real images at several budgets.
 
     They are CIFAR-10's, and so must be the model's classes. One sees images leave as they do, then what each budget
@@ -44,7 +49,7 @@ def demo(model: ModelOption = MODEL, out: Out = Path("msdnet-demo.html")) -> Non
     from msdnet import samples
     from msdnet.report import write_report
 
-    check_writable(out, ".html", ".htm")
+    check_file_writable(out)
     loaded, images = msdnet.load(model), samples.cifar10()
     images.check_for(loaded.classes)
     full = loaded.costs[-1]
@@ -55,11 +60,17 @@ def demo(model: ModelOption = MODEL, out: Out = Path("msdnet-demo.html")) -> Non
     )
     start = time.perf_counter()
     loaded.classify(images.images[:64])  # the first run is slower
-    rows = [_classified(loaded, images, budget) for budget in [*(part * loaded.costs[0] for part in BUDGETS), None]]
+    rows = [_classified(loaded, images, budget) for budget in [*_budgets(loaded), None]]
     _print(rows, len(images.labels))
     typer.echo("\nWriting a report ...")
     write_report(loaded, out, data=images)
     typer.echo(f"{time.perf_counter() - start:.0f} s in all. Plots, and images that were easy or hard: {out}")
+
+
+def _budgets(model: "Model") -> list[float]:
+    """Those that differ in what they do: what brings nothing on the held-out images is not spent."""
+    by_cost = {model.policy(part * model.costs[0]).cost_: part * model.costs[0] for part in reversed(BUDGETS)}
+    return sorted(by_cost.values())
 
 
 def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Row:
@@ -95,6 +106,8 @@ def _bars(name: str, left: list[int], total: int) -> "Group":
 def _print(rows: list[_Row], images: int) -> None:
     from rich.table import Column, Table
 
+    from msdnet.evaluation import standard_error
+
     full = rows[-1]
     columns = [Column(name, justify="right") for name in ("right", "multiply-adds", "per image", "faster", "fewer")]
     table = Table("", *columns, box=None)
@@ -109,7 +122,7 @@ def _print(rows: list[_Row], images: int) -> None:
         )
     typer.echo()
     print_table(table)
-    error = 100 * (full.accuracy * (1 - full.accuracy) / images) ** 0.5
+    error = 100 * standard_error(full.accuracy, images)
     typer.echo(
         f"\nOf {images:,} images, a share is known to {error:.1f} points (a standard error); a budget holds on average "
         "over many.\nTimes are this machine's, and depend on what else it does."

@@ -73,9 +73,9 @@ def _show(made: "Gallery") -> None:
         f"{made.model} on {made.data}: {made.images:,} images, {made.budget / 1e6:,.1f} million multiply-adds per image"
     )
     for exit, (left, right) in enumerate(zip(made.left, made.right, strict=True), 1):
-        typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them rightly")
+        typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them with the right answer")
     for one in made.classes:
         typer.echo(
-            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left rightly at the first exit, "
-            f"{one.needed_the_last:,} that it got wrong left rightly at the last"
+            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left at the first exit and were right, "
+            f"{one.needed_the_last:,} that it got wrong left at the last and were right"
         )

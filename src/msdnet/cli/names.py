@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["ModelOption", "ModelsArgument", "NetworkArgument", "OneModelArgument"]
+__all__ = ["ModelArgument", "ModelOption", "ModelsArgument", "NetworkArgument", "complete_models"]
 
 _HELP = "A model of the package (`msdnet models`), or a bundle's folder."
 
 
-def _models(incomplete: str) -> list[str]:
+def complete_models(incomplete: str) -> list[str]:
     from msdnet.models import model_names
 
     return [name for name in model_names() if name.startswith(incomplete)]
@@ -18,15 +18,17 @@ def _models(incomplete: str) -> list[str]:
 def _networks(incomplete: str) -> list[str]:
     from msdnet.presets import PRESETS
 
-    return [name for name in PRESETS if name.startswith(incomplete)] + _models(incomplete)
+    return [name for name in PRESETS if name.startswith(incomplete)] + complete_models(incomplete)
 
 
-ModelOption = Annotated[str, typer.Option("--model", metavar="MODEL", help=_HELP, autocompletion=_models)]
-OneModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_HELP, autocompletion=_models)]
+ModelOption = Annotated[str, typer.Option("--model", metavar="MODEL", help=_HELP, autocompletion=complete_models)]
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help=_HELP, autocompletion=complete_models)]
 ModelsArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="MODEL", help="Of the package (see `msdnet models`), or folders of bundles.", autocompletion=_models
+        metavar="MODEL",
+        help="Of the package (see `msdnet models`), or folders of bundles.",
+        autocompletion=complete_models,
     ),
 ]
 NetworkArgument = Annotated[

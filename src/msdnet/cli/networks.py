@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msdnet.checks import check_file_writable
 from msdnet.cli.names import NetworkArgument
-from msdnet.cli.tables import check_writable, print_table
+from msdnet.cli.tables import print_table
 from msdnet.naming import did_you_mean
 from msdnet.presets import PRESETS, network_config
 from msdnet.systems import SYSTEMS
@@ -52,7 +53,7 @@ def show(
     from msdnet.plan import Grid
 
     if svg is not None:
-        check_writable(svg, ".svg")
+        check_file_writable(svg)
     manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
     if manifest is None and name not in PRESETS and name not in SYSTEMS:
         known = [*PRESETS, *SYSTEMS, *model_names()]

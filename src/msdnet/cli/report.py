@@ -7,14 +7,20 @@ from typing import Annotated
 import typer
 
 from msdnet.bundle import is_run
+from msdnet.checks import check_file_writable, check_folder_writable
 from msdnet.cli.models import SAMPLES, Dataset, open_images
-from msdnet.cli.tables import check_writable
+from msdnet.cli.names import complete_models
+from msdnet.extras import install
 
 __all__ = ["Classes", "report"]
 
 Target = Annotated[
     str,
-    typer.Argument(metavar="MODEL|RUN", help="A model of the package, or the folder of a bundle or of a training run."),
+    typer.Argument(
+        metavar="MODEL|RUN",
+        help="A model of the package, or the folder of a bundle or of a training run.",
+        autocompletion=complete_models,
+    ),
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
 Data = Annotated[
@@ -56,7 +62,9 @@ def report(
     import msdnet
     from msdnet.report import write_report
 
-    check_writable(out, ".html", ".htm")
+    check_file_writable(out)
+    if figures is not None:
+        check_folder_writable(figures)
     run = Path(target) if is_run(Path(target)) else None
     with tempfile.TemporaryDirectory() as scratch:
         bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
@@ -66,7 +74,7 @@ def report(
     for path in written:
         typer.echo(f"wrote {path}")
     if figures is not None and not any(path.suffix == ".png" for path in written):
-        typer.echo("for PNG as well: install msdnet with the extra figures (in a clone: pip install '.[figures]')")
+        typer.echo(f"for PNG as well: {install('figures')}")
 
 
 def _exported(run: Path, data: str | None, scratch: Path) -> Path:

@@ -11,6 +11,7 @@ import typer
 
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import plan_gallery, show_gallery
+from msdnet.cli.names import complete_models
 from msdnet.cli.report import Classes
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ Device = Annotated[
     str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1. Default: a GPU if there is one.")
 ]
 ModelName = Annotated[
-    str | None, typer.Option("--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.")
+    str | None,
+    typer.Option(
+        "--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.", autocompletion=complete_models
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 

@@ -321,10 +321,8 @@ def _window(module: nn.MaxPool2d | nn.AvgPool2d) -> dict[str, Any]:
     }
 
 
-def _flatten(module: nn.Flatten) -> _Described:
-    if (module.start_dim, module.end_dim) != (1, -1):
-        raise _unsupported(module, "only all dimensions after the first can be flattened")
-    return "Flatten", (), {"axis": 1}
+def _flatten_layer(module: nn.Flatten) -> _Described:
+    return "Flatten", (), _flat(module, module.start_dim, module.end_dim)
 
 
 def _linear(module: nn.Linear) -> _Described:  # noqa: ARG001
@@ -338,7 +336,7 @@ _MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
     nn.MaxPool2d: _max_pool,
     nn.AvgPool2d: _average_pool,
     nn.ConstantPad3d: lambda _: ("Pad", (), {}),
-    nn.Flatten: _flatten,
+    nn.Flatten: _flatten_layer,
     nn.Linear: _linear,
     nn.Softmax: lambda module: ("Softmax", (), {"axis": module.dim}),
     nn.Identity: lambda _: ("Identity", (), {}),
@@ -350,16 +348,22 @@ def _module(module: nn.Module) -> _Described:
     return next(describe for kind, describe in _MODULES.items() if isinstance(module, kind))(module)
 
 
-def _flattened(node: fx.Node) -> tuple[str, dict[str, Any]]:
-    if node.args[1:] != (1,):
-        raise _unsupported(node, "only all dimensions after the first can be flattened")
-    return "Flatten", {"axis": 1}
+def _flatten(node: fx.Node) -> tuple[str, dict[str, Any]]:
+    given = dict(zip(("start_dim", "end_dim"), node.args[1:], strict=False)) | node.kwargs
+    return "Flatten", _flat(node, given.get("start_dim", 0), given.get("end_dim", -1))
+
+
+def _flat(step: fx.Node | nn.Module, start: object, end: object) -> dict[str, Any]:
+    if (start, end) != (1, -1):
+        raise _unsupported(step, f"all dimensions after the first can be flattened, not those from {start} to {end}")
+    return {"axis": 1}
 
 
 def _pooled_to(node: fx.Node) -> tuple[str, dict[str, Any]]:
     """Adaptive pooling: windows side by side, if the map is made of as many."""
-    source, target = cast(tuple[fx.Node, Any], node.args)
-    sides, numbers = source.meta["shape"][2:], target if isinstance(target, tuple) else (target, target)
+    source, *given = cast(Sequence[Any], node.args)
+    target = given[0] if given else node.kwargs["output_size"]
+    sides, numbers = source.meta["shape"][2:], target if isinstance(target, list | tuple) else (target, target)
     wanted = tuple(side if number is None else number for side, number in zip(sides, numbers, strict=True))
     if wanted == (1, 1):
         return "GlobalAveragePool", {}
@@ -376,7 +380,7 @@ _FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
     operator.mul: lambda _: ("Mul", {}),
     torch.relu: lambda _: ("Relu", {}),
     torch.log: lambda _: ("Log", {}),
-    torch.flatten: _flattened,
+    torch.flatten: _flatten,
     nn.functional.relu: lambda _: ("Relu", {}),
     nn.functional.adaptive_avg_pool2d: _pooled_to,
 }

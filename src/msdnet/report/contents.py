@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.evaluation import Evaluation
+from msdnet.evaluation import Evaluation, standard_error
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, usual_budgets
 from msdnet.published import Setting, published_for
@@ -96,10 +96,9 @@ def _accuracy(evaluation: Evaluation) -> Section:
         if compared
         else "Costs are what is computed, lazily, as budgets are counted. Published figures count whole layers instead."
     )
-    last = evaluation.accuracy[-1]
-    error = 100 * (last * (1 - last) / evaluation.images) ** 0.5
-    known = f"Of so many, a share is known to about {error:.1f} points (a standard error)."
-    text = f"On {evaluation.images:,} images: {evaluation.data}. {known} {counted}"
+    error = 100 * standard_error(evaluation.accuracy[-1], evaluation.images)
+    known = f"Of so many, a share is known to about {error:.1f} points (a standard error). " if error else ""
+    text = f"On {evaluation.images:,} images: {evaluation.data}. {known}{counted}"
     return Section("Accuracy against multiply-adds", text, charts, _exits_table(evaluation), notes)
 
 
@@ -244,7 +243,7 @@ def _provenance(model: Model) -> Section:
     manifest = model.manifest
     told = {"network": manifest.network.to_dict(), **manifest.provenance}
     indented = json.dumps(told, indent=2)
-    shown = escape(re.sub(r"\[[^][{}]*\]", lambda numbers: " ".join(numbers[0].split()), indented))  # lists in a line
+    shown = escape(re.sub(r"\[[^][{}]*\]", lambda found: " ".join(found[0].split()), indented))  # lists in a line
     return Section(
         "Provenance",
         f"Fingerprint {model.bundle.fingerprint}.",

@@ -33,7 +33,7 @@ class ShownClass:
     left_rightly: int
     """At the first exit; some of them are `easy`."""
     needed_the_last: int
-    """The first exit was wrong, and they left rightly at the last; some of them are `hard`."""
+    """The first exit was wrong, they left at the last, and it was right; some of them are `hard`."""
     easy: tuple[int, ...]
     hard: tuple[int, ...]
 

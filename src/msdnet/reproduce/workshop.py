@@ -1,7 +1,6 @@
 """Where experiments are done: trains what is missing, measures what is trained, and keeps one file for each."""
 
 import dataclasses
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_same, from_mapping
+from msdnet.checks import check_folder_writable, check_same, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, open_data
 from msdnet.files import FOLDER, SIDE
@@ -108,7 +107,7 @@ class Workshop:
         with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
             data = open_data(self.data.found(), device)
             for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
-                _check_writable(folder)
+                check_folder_writable(folder)
         return self._carry_out(wanted, data)
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
@@ -233,12 +232,6 @@ class _Lines(Display):
                 f"{self._name}: epoch {figures.epoch} of {figures.epochs}, loss {figures.loss:.3f}, held-out "
                 f"{_percent(figures.held_out_accuracy)}, {duration(figures.seconds_left)} left"
             )
-
-
-def _check_writable(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
 
 
 def _reason(error: BaseException) -> str:

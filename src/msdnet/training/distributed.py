@@ -43,7 +43,7 @@ def pick_device(wanted: str | None = None) -> torch.device:
 def join_processes(device: torch.device) -> Shard:
     """The share of this process, which is to use the device: all of it, unless torchrun started several.
 
-    Those join once, for all that they will do: torchrun does not let them part and join again.
+    Those join once, for all that they will do: one that parts and joins again may find another's old address.
     """
     if device.type == "cuda":
         torch.cuda.set_device(device)  # graphs and streams belong to the current one

@@ -86,7 +86,8 @@ def train(
     shard = join_processes(torch_device)
     with ALONE:
         data = data if isinstance(data, ImageData) else data.found()
-        images = data if isinstance(data, ImageData) else _open(data, torch_device)
+        with first_on_machine_first():  # which may download what the others then find
+            images = data if isinstance(data, ImageData) else open_data(data, torch_device)
         _check_parts(images, test)
         config = _network_config(network, images, chosen)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
@@ -135,7 +136,8 @@ def resume(
     shard = join_processes(torch_device)
     with _locked(folder, shard):
         with ALONE:
-            images = data or _reopen(facts, root, workers, unreadable, torch_device)
+            with first_on_machine_first():
+                images = data or _reopen(facts, root, workers, unreadable, torch_device)
             check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
             _check_parts(images, test)
             if finished is not None:  # nothing is left to learn: only its test images are still to be looked at
@@ -190,7 +192,10 @@ def load_run(
     device: str | None = None,
     open_data: bool = True,
 ) -> TrainedRun:
-    """The network that a run has trained, and the data it was trained on; `data` and `root` as for `resume`."""
+    """The network that a run has trained, and the data it was trained on; `data` and `root` as for `resume`.
+
+    A process may call it by itself, whatever others do.
+    """
     folder = Path(out)
     facts = read_run(folder)
     if not (folder / MODEL).is_file():
@@ -426,11 +431,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def _open(config: DataConfig, device: torch.device) -> ImageData:
-    with first_on_machine_first():  # which may download what the others then find
-        return open_data(config, device)
-
-
 def _reopen(
     facts: Mapping[str, Any],
     root: str | Path | None,
@@ -443,6 +443,6 @@ def _reopen(
     changes = {"root": None if root is None else str(root), "workers": workers, "unreadable": unreadable}
     values = facts["data"] | {name: value for name, value in changes.items() if value is not None}
     try:
-        return _open(from_mapping(DataConfig, values, f"{RUN}'s data"), device)
+        return open_data(from_mapping(DataConfig, values, f"{RUN}'s data"), device)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error} (if the data have moved, --data says where they are now)") from error
