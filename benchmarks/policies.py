@@ -3,9 +3,9 @@
     python -m benchmarks.policies [--images N] [--rounds N] [--seeds N] [--record FILE]
     python -m benchmarks.policies BUNDLE... [--record FILE]
 
-Without bundles, on synthetic answers: nothing there is a network's. Times fitting both methods to held-out answers of eleven exits for a budget in the middle, one after the other, in an
-order that alternates; figures are medians over rounds. Then compares them, on the held-out answers and on fresh ones,
-at budgets over the whole range.
+Without bundles, on synthetic answers: nothing there is a network's. Times fitting both methods to held-out answers of
+eleven exits for a budget in the middle, one after the other, in an order that alternates; figures are medians over
+rounds. Then compares them, on the held-out answers and on fresh ones, at budgets over the whole range.
 
 With bundles of trained networks, on the answers to their held-out images: thresholds are fitted to one half of them and
 tested on the other, both ways, for several ways to halve them.
