@@ -99,7 +99,8 @@ def _bars(name: str, left: list[int], total: int) -> "Group":
 
     grid = Table.grid(padding=(0, 1))
     for exit, count in enumerate(left, 1):
-        grid.add_row(f"exit {exit}", ProgressBar(total=total, completed=count, width=40), f"{count:,} left")
+        bar = ProgressBar(total=total, completed=count, width=40, complete_style="green", finished_style="green")
+        grid.add_row(f"exit {exit}", bar, f"{count:,} left")
     return Group(Text(f"{name}: {sum(left):,} of {total:,} answered"), grid)
 
 
