@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -52,6 +53,17 @@ def test_every_figure_is_drawn_and_shown() -> None:
     assert {path.name for path in (ROOT / "docs/figures").iterdir()} == drawn
     shown = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
     assert {name for name in drawn if f"](figures/{name})" in shown} == drawn
+
+
+def test_every_result_has_its_line_and_says_where_it_is_from() -> None:
+    page = (ROOT / "results/README.md").read_text()
+    listed = set(re.findall(r"`(\w+\.json)`", page))
+    assert listed == {path.name for path in (ROOT / "results").glob("*.json")}
+    for name in listed:
+        record = json.loads((ROOT / "results" / name).read_text())
+        assert record.keys() >= {"hardware", "msdnet", "commit", "date"}, name
+    for command in re.findall(r"python -m (benchmarks\.\w+)", page):
+        assert (ROOT / f"{command.replace('.', '/')}.py").exists()
 
 
 def test_tables_are_those_the_project_makes() -> None:
