@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from msdnet.bundle import Manifest
-from msdnet.policy import PolicyFamily, usual_budgets
+from msdnet.policy import PolicyFamily, that_differ, usual_budgets
 
 __all__ = ["write_card"]
 
@@ -83,12 +83,8 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     yield ""
     yield "| budget, million multiply-adds per image | spent | % right |"
     yield "|---|---|---|"
-    spent = 0.0
-    for budget in usual_budgets(manifest.costs):
-        policy = family.policy(budget)
-        if policy.cost_ != spent:
-            spent = policy.cost_
-            yield f"| {budget / 1e6:g} | {spent / 1e6:.1f} | {100 * policy.accuracy_:.1f} |"
+    for policy in that_differ(map(family.policy, usual_budgets(manifest.costs))):
+        yield f"| {policy.budget_ / 1e6:g} | {policy.cost_ / 1e6:.1f} | {100 * policy.accuracy_:.1f} |"
 
 
 def _limits(manifest: Manifest) -> Iterator[str]:

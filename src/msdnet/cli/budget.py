@@ -9,7 +9,7 @@ import typer
 from msdnet.checks import check_file_writable
 from msdnet.cli.amounts import parse_budgets
 from msdnet.cli.classify import DEFAULT_MODEL
-from msdnet.cli.names import ModelArgument
+from msdnet.cli.names import complete_models
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["budget", "profile"]
 
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model of the package (`msdnet models`), or a bundle's folder.",
+        autocompletion=complete_models,
+    ),
+]
 Budgets = Annotated[
     str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full).")
 ]
@@ -28,9 +36,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _BAR = 30  # characters
 
 
-def budget(
-    model: ModelArgument = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False
-) -> None:
+def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False) -> None:
     """What accuracy to expect at which budget.
 
     It is that of the held-out images that the thresholds are fitted to.
@@ -93,7 +99,7 @@ def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
 
 
 def profile(
-    model: ModelArgument = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
+    model: ModelName = DEFAULT_MODEL, batches: Batches = None, seconds: Seconds = 1.0, as_json: Json = False
 ) -> None:
     """Milliseconds that each stage takes on this machine.
 

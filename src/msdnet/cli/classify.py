@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from msdnet.cli.amounts import parse_budget, parse_seconds
-from msdnet.cli.names import ModelOption
+from msdnet.cli.names import complete_models
 from msdnet.cli.pictures import Pictures, find_pictures
 from msdnet.cli.tables import print_table
 
@@ -28,6 +28,15 @@ Paths = Annotated[
         metavar="PICTURE", help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."
     ),
 ]
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="A model of the package (`msdnet models`), or a bundle's folder.",
+        autocompletion=complete_models,
+    ),
+]
 Budget = Annotated[
     str | None,
     typer.Option(metavar="AMOUNT", help="Multiply-adds per image, on average: 20M, 1.5G, 30% (of the full)."),
@@ -42,7 +51,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for eac
 
 def classify(
     paths: Paths,
-    model: ModelOption = DEFAULT_MODEL,
+    model: ModelName = DEFAULT_MODEL,
     budget: Budget = None,
     time_each: Time = None,
     deadline: Deadline = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from msdnet.checks import check_file_writable
+from msdnet.cli.classify import DEFAULT_MODEL
 from msdnet.cli.names import complete_models
 from msdnet.cli.tables import plain_console, print_table
 
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from msdnet.files import Labelled
+    from msdnet.policy import Policy
     from msdnet.runtime import Answers, Model
 
 __all__ = ["demo"]
 
-MODEL = "cifar10-anytime"
 BUDGETS = (1.15, 1.5, 2.25)  # times the cost of the first exit: what is spent beyond it gains most at first
 
 ModelName = Annotated[
@@ -37,7 +38,7 @@ class _Row(NamedTuple):
     seconds: float
 
 
-def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
+def demo(model: ModelName = DEFAULT_MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     """Classify 1,000 real images at several budgets.
 
     They are CIFAR-10's, and so must be the model's classes. One sees images leave as they do, then what each budget
@@ -47,6 +48,7 @@ def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     """
     import msdnet
     from msdnet import samples
+    from msdnet.policy import that_differ
     from msdnet.report import write_report
 
     check_file_writable(out)
@@ -60,24 +62,19 @@ def demo(model: ModelName = MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     )
     start = time.perf_counter()
     loaded.classify(images.images[:64])  # the first run is slower
-    rows = [_classified(loaded, images, budget) for budget in [*_budgets(loaded), None]]
+    policies = that_differ(loaded.policy(part * loaded.costs[0]) for part in BUDGETS)
+    rows = [_classified(loaded, images, policy) for policy in [*policies, None]]
     _print(rows, len(images.labels))
     typer.echo("\nWriting a report ...")
     write_report(loaded, out, data=images)
     typer.echo(f"{time.perf_counter() - start:.0f} s in all. Plots, and images that were easy or hard: {out}")
 
 
-def _budgets(model: "Model") -> list[float]:
-    """Those that differ in what they do: what brings nothing on the held-out images is not spent."""
-    by_cost = {model.policy(part * model.costs[0]).cost_: part * model.costs[0] for part in reversed(BUDGETS)}
-    return sorted(by_cost.values())
-
-
-def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Row:
+def _classified(model: "Model", images: "Labelled", policy: "Policy | None") -> _Row:
     """With the images that leave shown as they do."""
     from rich.live import Live
 
-    name = "every image to the last exit" if budget is None else f"budget {budget / 1e6:.1f} M"
+    name = "every image to the last exit" if policy is None else f"budget {policy.budget_ / 1e6:.1f} M"
     console = plain_console()
     left = [0] * len(model.costs)
     with Live(console=console, transient=True, refresh_per_second=12) as live:
@@ -86,7 +83,7 @@ def _classified(model: "Model", images: "Labelled", budget: float | None) -> _Ro
             left[answers.exit - 1] += len(answers.images)
             live.update(_bars(name, left, len(images.labels)))
 
-        result = model.classify(images.images, budget=budget, watch=show if console.is_terminal else None)
+        result = model.classify(images.images, policy=policy, watch=show if console.is_terminal else None)
     right = float((result.labels == images.labels).mean())
     return _Row(name, right, result.cost, result.seconds)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.cli.amounts import parse_budgets
-from msdnet.cli.names import ModelsArgument
+from msdnet.cli.names import complete_models
 from msdnet.cli.tables import plain_console, print_table
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ __all__ = ["SAMPLES", "Dataset", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
+Models = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL",
+        help="Of the package (see `msdnet models`), or folders of bundles.",
+        autocompletion=complete_models,
+    ),
+]
 Data = Annotated[
     str | None,
     typer.Option(
@@ -81,7 +89,7 @@ def _facts(manifest: Any) -> dict[str, Any]:
 
 
 def evaluate(
-    model: ModelsArgument,
+    model: Models,
     data: Data = None,
     dataset: Dataset = None,
     part: Part = "test",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msdnet.checks import check_file_writable
-from msdnet.cli.names import NetworkArgument
+from msdnet.cli.names import complete_networks
 from msdnet.cli.tables import print_table
 from msdnet.naming import did_you_mean
 from msdnet.presets import PRESETS, network_config
@@ -37,7 +37,14 @@ def presets() -> None:
 
 
 def show(
-    name: NetworkArgument,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NETWORK",
+            help="A preset (`msdnet presets`), a model (`msdnet models`), or a bundle's folder.",
+            autocompletion=complete_networks,
+        ),
+    ],
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the grid into this SVG file.")] = None,
 ) -> None:
     """Show a network or a model: its grid, exits and classes.

@@ -6,7 +6,7 @@ Pure numpy. Sees confidences, right and wrong answers, and costs; never an image
 from msdnet.policy.confidence import MEASURES, Measure, confidence, fit_temperatures, soften
 from msdnet.policy.outcomes import Outcomes
 from msdnet.policy.paper import exit_shares
-from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily, Unit, usual_budgets
+from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily, Unit, that_differ, usual_budgets
 from msdnet.policy.spending import FixedThresholds, HardBudget, SpendingRule, SteadyBudget
 
 __all__ = [
@@ -26,5 +26,6 @@ __all__ = [
     "exit_shares",
     "fit_temperatures",
     "soften",
+    "that_differ",
     "usual_budgets",
 ]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,7 +16,7 @@ from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, 
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
 
-__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "usual_budgets"]
+__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "that_differ", "usual_budgets"]
 
 Method = Literal["accuracy", "paper"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -33,6 +34,20 @@ def usual_budgets(costs: ArrayLike, count: int = 10) -> list[float]:
     known = check_costs(costs)
     low, high = 1.1 * known[0], max(known[-1], 1.1 * known[0])
     return sorted({float(f"{budget:.3g}") for budget in np.geomspace(low, high, count)})
+
+
+def that_differ(policies: "Iterable[Policy]") -> "list[Policy]":
+    """Without those that do what the one before them does: what gains nothing on the held-out images is not spent.
+
+    >>> family = PolicyFamily([[0.9, 0.9], [0.2, 0.8]], [[True, True], [True, True]], costs=[10, 30])
+    >>> [policy.budget_ for policy in that_differ(map(family.policy, [10, 20, 30]))]
+    [10.0]
+    """
+    differing: list[Policy] = []
+    for policy in policies:
+        if not differing or not np.array_equal(policy.thresholds_, differing[-1].thresholds_):
+            differing.append(policy)
+    return differing
 
 
 class Policy:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from msdnet.evaluation import Evaluation, standard_error
 from msdnet.files import Labelled
-from msdnet.policy import METHODS, Method, usual_budgets
+from msdnet.policy import METHODS, Method, that_differ, usual_budgets
 from msdnet.published import Setting, published_for
 from msdnet.report.charts import Lines, Panel, Panels, Pictures, Series, Shares
 from msdnet.report.gallery import easy_and_hard, even_budget, gallery
@@ -146,11 +146,10 @@ def _leaving(evaluation: Evaluation) -> Section:
     costs = evaluation.model.costs
     budgets = usual_budgets(costs)
     rows: list[tuple[str, list[float]]] = []
-    for budget in budgets:
-        exits = evaluation.exits(budget)
-        shares = (np.bincount(exits, minlength=len(costs)) / len(exits)).tolist()
-        if not rows or shares != rows[-1][1]:
-            rows.append((f"{budget / 1e6:,.4g} M", shares))
+    for policy in that_differ(map(evaluation.model.policy, budgets)):
+        exits = policy.exits(evaluation.confidence)
+        shares = np.bincount(exits, minlength=len(costs)) / len(exits)
+        rows.append((f"{policy.budget_ / 1e6:,.4g} M", shares.tolist()))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
     chart = Shares("Where images leave", rows, names)
     text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds (lazy) per image."
