@@ -2,8 +2,19 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "msdnet needs Python 3.11 or newer")'
 
-.PHONY: test test-oldest test-gpu lint types docs unit bench figures clean
+.PHONY: demo test test-oldest test-gpu lint types docs unit bench figures clean
+
+# Real images inside a budget, with the small install: no torch.
+demo: .venv-demo/installed
+	.venv-demo/bin/msdnet demo
+
+.venv-demo/installed: pyproject.toml $(shell find src -type f -not -path '*/__pycache__/*')
+	$(NEW_ENOUGH)
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check .
+	touch $@
 
 test: lint types docs unit
 
@@ -51,11 +62,11 @@ figures: .venv/installed
 	$(BIN)/python docs/pictures.py
 
 .venv/installed: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "msdnet needs Python 3.11 or newer")'
+	$(NEW_ENOUGH)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[train]' --group dev
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-demo .venv-oldest dist build site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,60 @@
+"""How much does `pip install .` download, and how much does it take on disk?
+
+    python -m benchmarks.install [--record FILE]
+
+In an environment of its own, without extras. What comes with the environment itself (pip) is not counted.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from benchmarks.machine import record
+
+ROOT = Path(__file__).parents[1]
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+
+
+def measure(place: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Bytes of each file that is downloaded, the package's own included, and of each package on disk."""
+    wheels, installed = place / "wheels", place / "installed"
+    subprocess.run([sys.executable, *PIP, "wheel", "--wheel-dir", wheels, ROOT], check=True)
+    files = {path.name.split("-")[0]: path.stat().st_size for path in wheels.glob("*.whl")}
+    subprocess.run(
+        [sys.executable, *PIP, "install", "--no-index", "--find-links", wheels, "--target", installed, "msdnet"],
+        check=True,
+    )
+    return files, {path.name: _size(path) for path in installed.iterdir()}
+
+
+def _size(path: Path) -> int:
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file()) if path.is_dir() else path.stat().st_size
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        files, disk = measure(Path(place))
+    for name, sizes in (("downloaded", files), ("on disk", disk)):
+        print(f"{name}: {sum(sizes.values()) / 2**20:.0f} MiB")
+        for package, size in sorted(sizes.items(), key=lambda item: -item[1])[:8]:
+            print(f"  {size / 2**20:6.1f} MiB  {package}")
+    record(
+        options.record,
+        torch.device("cpu"),
+        benchmark="install",
+        downloaded_bytes=sum(files.values()),
+        disk_bytes=sum(disk.values()),
+        files=files,
+        disk=disk,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The wheel as a stranger installs it, without torch and away from the checkout: every command does its work."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from msdnet import samples
+
+ROOT = Path(__file__).parents[2]
+MODEL = "cifar10-small"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the command in bin/, and two pictures in photos/."""
+    place = tmp_path_factory.mktemp("installed")
+    pip = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+    subprocess.run([sys.executable, *pip, "wheel", "--no-deps", "--wheel-dir", place, ROOT], check=True)
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    (wheel,) = place.glob("msdnet-*.whl")
+    subprocess.run([place / "bin/python", *pip, "install", wheel], check=True)
+    images = samples.cifar10().images
+    (place / "photos").mkdir()
+    for k in range(2):
+        Image.fromarray(images[k]).save(place / "photos" / f"{k}.png")
+    return place
+
+
+def msdnet(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [place / "bin/msdnet", *arguments], cwd=place, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--version"], "msdnet 0."),
+        (["--help"], "classify"),
+        (["demo", "--out", "demo.html"], "every image to the last exit"),
+        (["classify", "photos", "--budget", "40%"], "photos/0.png"),
+        (["classify", "photos/1.png", "--deadline", "50ms", "--json"], '"exit"'),
+        (["budget", MODEL], "budget"),
+        (["profile", MODEL], "stage"),
+        (["models"], MODEL),
+        (["show", MODEL], "exit"),
+        (["show", "cifar_anytime"], "exit"),
+        (["presets"], "cifar_anytime"),
+        (["evaluate", MODEL, "--data", "samples", "--budgets", "40%"], "40"),
+        (["report", MODEL, "--data", "samples", "--out", "report.html"], "report.html"),
+        (["reproduce", "--list"], "anytime"),
+    ],
+    ids=lambda value: "_".join(value) if isinstance(value, list) else "",
+)
+def test_every_command_works(installed: Path, arguments: list[str], said: str) -> None:
+    done = msdnet(installed, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["train", "fast", "--out", "run"], ["export", "run", "--out", "bundle"]], ids=["train", "export"]
+)
+def test_what_needs_torch_says_how_to_get_it(installed: Path, arguments: list[str]) -> None:
+    done = msdnet(installed, *arguments)
+    assert done.returncode == 1
+    assert done.stderr == "msdnet: this command needs torch: pip install 'msdnet[train]'\n"
+
+
+def test_reports_need_no_network(installed: Path) -> None:
+    assert msdnet(installed, "demo", "--out", "again.html").returncode == 0
+    page = (installed / "again.html").read_text()
+    assert "<svg" in page
+    assert "http" not in page.replace("http://www.w3.org/", "").replace("https://arxiv.org/", "")
+
+
+def test_a_picture_of_the_package_is_answered_in_python_too(installed: Path) -> None:
+    code = "import json, msdnet; m = msdnet.load('cifar100-anytime'); print(json.dumps(m.classify(['photos/0.png'], budget=30e6).exits.tolist()))"
+    done = subprocess.run([installed / "bin/python", "-c", code], cwd=installed, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)) == 1
