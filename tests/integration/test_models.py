@@ -56,7 +56,9 @@ def test_gives_the_reported_figures_on_all_test_images(name: str, request: pytes
     """On the CPU, from the shipped bundle, what was written down when it was exported."""
     dataset = name.partition("-")[0]
     model = msdnet.load(name)
-    measured = evaluate(model, open_labelled(request.getfixturevalue(f"{dataset}_root"), dataset, classes=model.classes))
+    measured = evaluate(
+        model, open_labelled(request.getfixturevalue(f"{dataset}_root"), dataset, classes=model.classes)
+    )
     told = model.manifest.test
     assert told is not None
     assert measured.images == told.images
@@ -66,5 +68,7 @@ def test_gives_the_reported_figures_on_all_test_images(name: str, request: pytes
 if __name__ == "__main__":
     EXPECTED.mkdir(exist_ok=True)
     for name in model_names():
-        rows = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in answers(msdnet.load(name)).items())
+        rows = ",\n".join(
+            f"{json.dumps(key)}: {json.dumps(value)}" for key, value in answers(msdnet.load(name)).items()
+        )
         (EXPECTED / f"{name}.json").write_text(f"{{{rows}}}\n")
