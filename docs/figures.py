@@ -5,19 +5,23 @@ What stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->
 
 import json
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
 from msdnet.data import DataConfig
 from msdnet.drawing import draw_svg
+from msdnet.models import find_bundle, model_names
 from msdnet.networks import create_network
 from msdnet.plan import Grid
-from msdnet.report.charts import PAPER, Lines, Pictures
+from msdnet.published import Setting, published_for
+from msdnet.report.charts import PAPER, Lines, Pictures, Series
 from msdnet.reproduce import (
     EXPERIMENTS,
     GALLERY,
@@ -36,7 +40,10 @@ from msdnet.reproduce import (
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results/reproduction"
-PAGES = ("README.md", "docs/architecture.md", "docs/budgets.md", "docs/reproduction.md", "docs/training.md")
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("architecture", "budgets", "models", "reproduction", "training")),
+)
 
 
 def drawings() -> dict[str, str]:
@@ -49,6 +56,7 @@ def drawings() -> dict[str, str]:
         ),
         "docs/figures/reduction.svg": draw_svg(reduced, "Network reduction: three blocks, each with one scale fewer"),
         "docs/figures/plan.svg": draw_svg(anytime, "The CIFAR anytime network: which stage computes which cell"),
+        "docs/figures/accuracy.svg": accuracy_chart().svg(PAPER),
         **{f"docs/figures/{name}.svg": chart.svg(PAPER) for name, chart in reproduced().items()},
     }
 
@@ -135,6 +143,110 @@ def engines_table() -> Iterator[str]:
     )
 
 
+# --- how good the models are: benchmarks/accuracy.py writes results/cifar100.json and its kin
+
+
+def accuracy_chart() -> Lines:
+    """Both settings on CIFAR-100, beside what others have published."""
+    best, seeds = _result("cifar100")["best"]["accuracy"], _result("cifar100_seeds")["models"]
+    series = [
+        Series("msdnet, within a budget", [p["cost"] / 1e6 for p in best], [100 * p["accuracy"] for p in best], 0),
+        Series("msdnet, at any moment", [cost / 1e6 for cost in seeds[0]["whole_costs"]], _of_seeds().mean(axis=0), 1),
+    ]
+    published = [*published_for("cifar100", "budgeted"), *published_for("cifar100", "anytime")]
+    for curve, colour in zip(published, (6, 2, 3, 4, 5), strict=True):
+        name = f"{curve.name}, {curve.setting}"
+        series.append(Series(name, curve.millions, curve.percent, colour, dashed=True, marks=False))
+    return Lines("CIFAR-100, test images", "million multiply-adds an image, counting whole layers", "% right", series)
+
+
+def headline() -> Iterator[str]:
+    """The budgets that a reader looks for first."""
+    result = _result("cifar100")
+    best = {point["budget"] / 1e6: 100 * point["accuracy"] for point in result["best"]["accuracy"]}
+    wanted = (10.0, 20.0, 30.0, 50.0, 80.0)
+    yield _row("CIFAR-100, % right at an average of", [f"{million:.0f} M" for million in wanted])
+    yield "|---" * (len(wanted) + 1) + "|"
+    yield _row(f"**msdnet**, commit {result['commit']}", [f"**{best[million]:.1f}**" for million in wanted])
+    yield from _published_rows("cifar100", "budgeted", wanted)
+
+
+def models_table() -> Iterator[str]:
+    yield "| model | classes | exits | parameters | million multiply-adds | % right of 10,000 test images | size |"
+    yield "|---|---|---|---|---|---|---|"
+    for name in model_names():
+        bundle = find_bundle(name)
+        manifest = bundle.manifest
+        assert manifest.test is not None
+        with torch.device("meta"):
+            parameters = sum(parameter.numel() for parameter in create_network(manifest.network).parameters())
+        first, last = (f"{100 * manifest.test.accuracy[exit]:.1f}" for exit in (0, -1))
+        data = manifest.provenance["data"]["dataset"].replace("cifar", "CIFAR-")
+        yield (
+            f"| `{name}` | {data}'s {len(manifest.classes)} | {manifest.exit_count} "
+            f"| {parameters / 1e6:.2f} M | {manifest.costs[0] / 1e6:.1f} to {manifest.costs[-1] / 1e6:.1f} "
+            f"| {first} to {last} | {bundle.size / 2**20:.1f} MiB |"
+        )
+
+
+def anytime_cifar100() -> Iterator[str]:
+    ours = _of_seeds()
+    rows = [
+        _row(f"**this package**, mean of {len(ours)} seeds", [f"**{share:.1f}**" for share in ours.mean(axis=0)]),
+        _row("their standard deviation", [f"{share:.1f}" for share in ours.std(axis=0, ddof=1)]),
+        _row("the paper's recipe, run here", _percent(_result("cifar100_paper")["models"][0]["accuracy"])),
+    ]
+    return _by_exit("cifar100", _result("cifar100_seeds")["models"][0]["whole_costs"], rows)
+
+
+def anytime_cifar10() -> Iterator[str]:
+    ours = next(model for model in _result("cifar10")["models"] if model["model"] == "cifar10-anytime")
+    return _by_exit("cifar10", ours["whole_costs"], [_row("**this package**", _percent(ours["accuracy"]))])
+
+
+def _by_exit(dataset: str, costs: Sequence[float], rows: Sequence[str]) -> Iterator[str]:
+    millions = [round(cost / 1e6, 2) for cost in costs]
+    yield _row("exit", range(1, len(costs) + 1))
+    yield "|---" * (len(costs) + 1) + "|"
+    yield _row("million multiply-adds, whole layers", [f"{million:.1f}" for million in millions])
+    yield from rows
+    yield from _published_rows(dataset, "anytime", millions)
+
+
+def budgeted_table(dataset: str) -> Iterator[str]:
+    best = _result(dataset)["best"]
+    chosen = best["accuracy"]
+    millions = [point["budget"] / 1e6 for point in chosen]
+    yield _row("million multiply-adds, whole layers", [f"{million:.0f}" for million in millions])
+    yield "|---" * (len(millions) + 1) + "|"
+    yield _row("**this package**", [f"**{100 * point['accuracy']:.1f}**" for point in chosen])
+    yield _row("by the paper's thresholds", _percent(point["accuracy"] for point in best["paper"]))
+    spent = [f"{point['cost'] / 1e6:.2f} ± {point['cost_error'] / 1e6:.2f}" for point in chosen]
+    yield _row("spent on the test images", spent)
+    yield _row("computed, since evaluation is lazy", [f"{point['lazy_cost'] / 1e6:.1f}" for point in chosen])
+    yield _row("network", [point["model"].rpartition("-")[2] for point in chosen])
+    yield from _published_rows(dataset, "budgeted", millions)
+
+
+def _published_rows(dataset: str, setting: Setting, millions: Sequence[float]) -> Iterator[str]:
+    for curve in published_for(dataset, setting):
+        at = dict(zip(curve.millions, curve.percent, strict=True))
+        yield _row(f"{curve.name}, published", [at.get(million, "") for million in millions])
+
+
+def _of_seeds() -> NDArray[np.floating]:
+    """% right (seeds, exits)."""
+    return 100 * np.array([model["accuracy"] for model in _result("cifar100_seeds")["models"]])
+
+
+def _row(name: str, cells: Iterable[object]) -> str:
+    return f"| {name} | " + " | ".join(map(str, cells)) + " |"
+
+
+def _percent(shares: Iterable[float]) -> list[str]:
+    return [f"{100 * share:.1f}" for share in shares]
+
+
 # --- the paper's experiments: whatever there are results of
 
 
@@ -210,12 +322,18 @@ def _result(name: str) -> dict[str, Any]:
     return found
 
 
-TABLES = {
+TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "presets": presets_table,
     "costs": costs_table,
     "throughput": throughput_table,
     "engine": engine_table,
     "engines": engines_table,
+    "headline": headline,
+    "models": models_table,
+    "anytime_cifar100": anytime_cifar100,
+    "anytime_cifar10": anytime_cifar10,
+    "budgeted_cifar100": partial(budgeted_table, "cifar100"),
+    "budgeted_cifar10": partial(budgeted_table, "cifar10"),
     "verdicts": verdicts,
     "claims": claims_table,
     "reproduced": reproduced_figures,

@@ -1,7 +1,7 @@
 """The models of the package say today what they said when they were shipped, and are as good as they say.
 
-`tests/expect/MODEL.json` holds answers to some of the package's images; `python -m tests.integration.test_models` writes
-it anew, after a model was changed on purpose.
+`tests/expect/MODEL.json` holds answers to some of the package's images; `python -m tests.integration.test_models`
+writes it anew, after a model was changed on purpose.
 """
 
 import json
