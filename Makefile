@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "msdnet needs Python 3.11 or newer")'
 
-.PHONY: demo test test-oldest test-gpu lint types docs unit bench figures clean
+.PHONY: demo test test-oldest test-gpu test-slow lint types docs unit bench figures clean
 
 # Real images inside a budget, with the small install: no torch.
 demo: .venv-demo/installed
@@ -44,6 +44,10 @@ test-oldest: pyproject.toml
 # What only a GPU can show; the default run skips it where there is none.
 test-gpu: .venv/installed
 	$(BIN)/pytest tests/gpu
+
+# What takes minutes and is covered in smaller by the default run.
+test-slow: .venv/installed
+	$(BIN)/pytest -m slow
 
 # Timed, so never part of the tests: each prints ratios that were measured in one run.
 bench: .venv/installed

@@ -194,7 +194,6 @@ def anytime_cifar100() -> Iterator[str]:
     rows = [
         _row(f"**this package**, mean of {len(ours)} seeds", [f"**{share:.1f}**" for share in ours.mean(axis=0)]),
         _row("their standard deviation", [f"{share:.1f}" for share in ours.std(axis=0, ddof=1)]),
-        _row("the paper's recipe, run here", _percent(_result("cifar100_paper")["models"][0]["accuracy"])),
     ]
     return _by_exit("cifar100", _result("cifar100_seeds")["models"][0]["whole_costs"], rows)
 

@@ -4,22 +4,18 @@ import doctest
 import importlib.util
 import json
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-import typer
 from PIL import Image
 
 import msdnet
 from msdnet.bundle import Bundle
-from msdnet.cli import app
 from msdnet.reproduce import CLAIMS, EXPERIMENTS, Gallery
 from msdnet.reproduce.gallery import ShownClass
 from msdnet.samples import cifar10
@@ -154,33 +150,6 @@ def test_the_gallery_is_shown_where_it_was_made(tmp_path: Path) -> None:
     figures = figures_of(tmp_path)
     assert figures.drawings()["docs/figures/gallery.svg"].count("<image ") == 3
     assert "](figures/gallery.svg)" in "\n".join(figures.reproduced_figures())
-
-
-def test_readme_commands_run(tmp_path: Path) -> None:
-    commands = [line for block in blocks("sh") for line in block.splitlines()]
-    assert commands[0].startswith("pip install ")  # `make test` has done this
-    for command in commands[1:]:
-        program, *arguments = shlex.split(command)
-        assert program == "msdnet"
-        subprocess.run([sys.executable, "-m", "msdnet", *arguments], cwd=tmp_path, check=True, capture_output=True)
-
-
-def documented_commands() -> list[str]:
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-    text = "\n".join(page.read_text() for page in pages)
-    blocks = re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL)
-    return sorted(
-        {line[line.index("msdnet ") :] for block in blocks for line in block.splitlines() if "msdnet " in line}
-    )
-
-
-@pytest.mark.parametrize("command", documented_commands())
-def test_documented_commands_are_understood(command: str) -> None:
-    """Those that take hours are not run, but their words must be ones that the command line knows."""
-    _, name, *arguments = shlex.split(command, comments=True)
-    group: Any = typer.main.get_command(app)
-    context = group.commands[name].make_context(name, arguments)
-    assert context.params or not arguments, "its words were taken as options and arguments"
 
 
 @pytest.mark.parametrize("block", blocks("python"))

@@ -19,7 +19,12 @@ from msdnet.models import model_names
 from msdnet.runtime import Model
 
 EXPECTED = Path(__file__).parents[1] / "expect"
+RESULTS = Path(__file__).parents[2] / "results"
 IMAGES = range(0, 1000, 50)  # of the samples
+
+
+def _slow_unless_cifar100(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    return () if name.startswith("cifar100-") else (pytest.mark.slow,)
 
 
 def answers(model: Model) -> dict[str, Any]:
@@ -51,18 +56,26 @@ def test_is_as_good_on_the_samples_as_on_all_test_images(name: str) -> None:
         assert abs(right - share) < 4 * error
 
 
-@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_slow_unless_cifar100(name)) for name in model_names()])
 def test_gives_the_reported_figures_on_all_test_images(name: str, request: pytest.FixtureRequest) -> None:
-    """On the CPU, from the shipped bundle, what was written down when it was exported."""
+    """On the CPU, from the shipped bundle: what its manifest says, and what results/ says of exits and budgets."""
     dataset = name.partition("-")[0]
     model = msdnet.load(name)
     measured = evaluate(
         model, open_labelled(request.getfixturevalue(f"{dataset}_root"), dataset, classes=model.classes)
     )
+    recorded = json.loads((RESULTS / f"{dataset}.json").read_text())
+    (reported,) = [one for one in recorded["models"] if one["model"] == name]
     told = model.manifest.test
     assert told is not None
-    assert measured.images == told.images
-    assert measured.accuracy == pytest.approx(told.accuracy, abs=2e-4)  # two images of 10,000: another CPU's rounding
+    assert measured.images == told.images == reported["images"]
+    rounding = 2e-4  # two images of 10,000, on another CPU
+    assert measured.accuracy == pytest.approx(told.accuracy, abs=rounding)
+    assert measured.accuracy == pytest.approx(reported["accuracy"], abs=rounding)
+    for point in reported["points"]:
+        found = measured.at(point["budget"], method=point["method"], whole=True)
+        assert found.accuracy == pytest.approx(point["accuracy"], abs=rounding)
+        assert found.cost == pytest.approx(point["cost"], rel=1e-3)
 
 
 if __name__ == "__main__":

@@ -65,9 +65,6 @@ def models(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    if not rows:
-        typer.echo("no models come with this version; make your own: msdnet train, msdnet export")
-        return
     table = Table("model", "classes", "exits", "multiply-adds per image", "test accuracy", "size", box=None)
     for row in rows:
         costs, accuracy = row["costs"], row["accuracy"]

@@ -20,15 +20,9 @@ def find_bundle(model: str | Path) -> Bundle:
     if Path(model).exists() or Path(name).name != name or name.startswith("."):
         return Bundle(model)
     if name not in model_names():
-        raise FileNotFoundError(f"no folder and no model of the package is called {name!r}; {_hint(name)}")
+        hint = did_you_mean(name, model_names())
+        raise FileNotFoundError(f"no folder and no model of the package is called {name!r}; {hint}")
     return Bundle(_here() / name)
-
-
-def _hint(name: str) -> str:
-    known = model_names()
-    return (
-        did_you_mean(name, known) if known else "none come with this version: msdnet train and msdnet export make one"
-    )
 
 
 def _here() -> Path:
