@@ -157,7 +157,7 @@ def accuracy_chart() -> Lines:
     for curve, colour in zip(published, (6, 2, 3, 4, 5), strict=True):
         name = f"{curve.name}, {curve.setting}"
         series.append(Series(name, curve.millions, curve.percent, colour, dashed=True, marks=False))
-    return Lines("CIFAR-100, test images", "million multiply-adds an image, counting whole layers", "% right", series)
+    return Lines("CIFAR-100, test images", "million multiply-adds per image, counting whole layers", "% right", series)
 
 
 def headline() -> Iterator[str]:
