@@ -148,7 +148,7 @@ def engines_table() -> Iterator[str]:
 
 def accuracy_chart() -> Lines:
     """Both settings on CIFAR-100, beside what others have published."""
-    best, seeds = _result("cifar100")["best"]["accuracy"], _result("cifar100_seeds")["models"]
+    best, seeds = _result("cifar100")["best"]["paper"], _result("cifar100_seeds")["models"]
     series = [
         Series("msdnet, within a budget", [p["cost"] / 1e6 for p in best], [100 * p["accuracy"] for p in best], 0),
         Series("msdnet, at any moment", [cost / 1e6 for cost in seeds[0]["whole_costs"]], _of_seeds().mean(axis=0), 1),
@@ -163,7 +163,7 @@ def accuracy_chart() -> Lines:
 def headline() -> Iterator[str]:
     """The budgets that a reader looks for first."""
     result = _result("cifar100")
-    best = {point["budget"] / 1e6: 100 * point["accuracy"] for point in result["best"]["accuracy"]}
+    best = {point["budget"] / 1e6: 100 * point["accuracy"] for point in result["best"]["paper"]}
     wanted = (10.0, 20.0, 30.0, 50.0, 80.0)
     yield _row("CIFAR-100, % right at an average of", [f"{million:.0f} M" for million in wanted])
     yield "|---" * (len(wanted) + 1) + "|"
@@ -214,12 +214,13 @@ def _by_exit(dataset: str, costs: Sequence[float], rows: Sequence[str]) -> Itera
 
 def budgeted_table(dataset: str) -> Iterator[str]:
     best = _result(dataset)["best"]
-    chosen = best["accuracy"]
+    chosen = best["paper"]  # by the thresholds that the published results have, too
     millions = [point["budget"] / 1e6 for point in chosen]
     yield _row("million multiply-adds, whole layers", [f"{million:.0f}" for million in millions])
     yield "|---" * (len(millions) + 1) + "|"
     yield _row("**this package**", [f"**{100 * point['accuracy']:.1f}**" for point in chosen])
-    yield _row("by the paper's thresholds", _percent(point["accuracy"] for point in best["paper"]))
+    yield _row("by our thresholds", _percent(point["accuracy"] for point in best["accuracy"]))
+    yield _row("which spend", [f"{point['cost'] / 1e6:.1f}" for point in best["accuracy"]])
     spent = [f"{point['cost'] / 1e6:.2f} ± {point['cost_error'] / 1e6:.2f}" for point in chosen]
     yield _row("spent on the test images", spent)
     yield _row("computed, since evaluation is lazy", [f"{point['lazy_cost'] / 1e6:.1f}" for point in chosen])
