@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from msdnet import samples
-from msdnet.extras import INSTALL
+from msdnet.extras import install
 
 ROOT = Path(__file__).parents[2]
 MODEL = "cifar10-small"
@@ -70,7 +70,7 @@ def test_every_command_works(installed: Path, arguments: list[str], said: str) -
 def test_what_needs_torch_says_how_to_get_it(installed: Path, arguments: list[str]) -> None:
     done = msdnet(installed, *arguments)
     assert done.returncode == 1
-    assert done.stderr == f"msdnet: this command needs torch: {INSTALL}\n"
+    assert done.stderr == f"msdnet: this command needs torch: {install('train')}\n"
 
 
 def test_the_demo_classifies_and_writes_a_report_that_needs_no_network(installed: Path) -> None:
