@@ -234,7 +234,7 @@ def budgeted_table(dataset: str) -> Iterator[str]:
 
 
 def _published_rows(dataset: str, setting: Setting, millions: Sequence[float]) -> Iterator[str]:
-    """At the same costs, to one part in a hundred: classifiers of ten classes cost a little less than those of a hundred."""
+    """At the same costs, to one part in a hundred: ten classes cost a little less than a hundred."""
     for curve in published_for(dataset, setting):
         known = list(zip(curve.millions, curve.percent, strict=True))
         at = [[percent for cost, percent in known if abs(cost - million) < million / 100] for million in millions]
