@@ -1,14 +1,16 @@
-"""How much does `pip install .` download, and how much does it take on disk?
+"""How much does `pip install .` download, how much does it take on disk, and how long does `make demo` take in a clone?
 
     python -m benchmarks.install [--record FILE]
 
-In an environment of its own, without extras. What comes with the environment itself (pip) is not counted.
+In an environment of its own, without extras. What comes with the environment itself (pip) is not counted. The demo's
+time is from a fresh clone of the last commit to its end, so it depends on the package index, too.
 """
 
 import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import torch
@@ -37,22 +39,34 @@ def _size(path: Path) -> int:
     )
 
 
+def demo_seconds(place: Path) -> float:
+    """Of `make demo` in a fresh clone, the install included."""
+    clone = place / "clone"
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+    start = time.perf_counter()
+    subprocess.run(["make", "demo"], cwd=clone, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         files, disk = measure(Path(place))
+        took = demo_seconds(Path(place))
     for name, sizes in (("downloaded", files), ("on disk", disk)):
         print(f"{name}: {sum(sizes.values()) / 2**20:.0f} MiB")
         for package, size in sorted(sizes.items(), key=lambda item: -item[1])[:8]:
             print(f"  {size / 2**20:6.1f} MiB  {package}")
+    print(f"make demo in a fresh clone: {took:.0f} s")
     record(
         options.record,
         torch.device("cpu"),
         benchmark="install",
         downloaded_bytes=sum(files.values()),
         disk_bytes=sum(disk.values()),
+        demo_seconds=took,
         files=files,
         disk=disk,
     )

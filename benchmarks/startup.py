@@ -1,8 +1,9 @@
 """How long until the command line answers? Each time in a new process, from the start to the end of it.
 
-    python -m benchmarks.startup [--preset NAME] [--runs N] [--record FILE]
+    python -m benchmarks.startup [--runs N] [--record FILE]
 
-Medians of the runs, which take turns; one before them is not counted, so that the files are in the system's memory.
+The help, one image, and the demo, with the models of the package: medians of the runs, which take turns; one before
+them is not counted, so that the files are in the system's memory.
 On a machine that is busy with something else the times say nothing: then nothing is recorded.
 """
 
@@ -19,11 +20,11 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from benchmarks.bundles import make_bundle, make_images
 from benchmarks.machine import record
+from msdnet import samples
 from msdnet.machine import cores
 
-LIMITS = {"help": 0.5, "classify": 1.5}  # seconds, which this project promises itself
+LIMITS = {"help": 0.5, "classify": 1.5, "demo": 30}  # seconds, which this project promises itself
 BUSY = 0.5  # processes that are running or waiting, for each core, beside our own
 
 
@@ -34,15 +35,11 @@ def seconds(arguments: Sequence[str]) -> float:
     return time.perf_counter() - start
 
 
-def measure(preset: str, runs: int) -> dict[str, list[float]]:
+def measure(runs: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        bundle = make_bundle(preset, folder / "bundle")
-        Image.fromarray(make_images(1)[0]).save(folder / "one.png")
-        commands = {
-            "help": ["--help"],
-            "classify": ["classify", str(folder / "one.png"), "--model", str(bundle.folder)],
-        }
+        image, report = Path(scratch, "one.png"), Path(scratch, "demo.html")
+        Image.fromarray(samples.cifar10().images[0]).save(image)
+        commands = {"help": ["--help"], "classify": ["classify", str(image)], "demo": ["demo", "--out", str(report)]}
         found: dict[str, list[float]] = {name: [] for name in commands}
         for run in range(runs + 1):
             for name, arguments in commands.items():
@@ -54,13 +51,12 @@ def measure(preset: str, runs: int) -> dict[str, list[float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="cifar_anytime")
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     load = os.getloadavg()[0] / cores()
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    found = measure(options.preset, options.runs)
+    found = measure(options.runs)
     medians = {name: statistics.median(values) for name, values in found.items()}
     for name, values in found.items():
         spread = f"from {min(values):.3f} to {max(values):.3f}"
@@ -69,7 +65,7 @@ def main() -> None:
         sys.exit(f"not recorded: the machine was busy before ({load:.2f} processes for each core)")
     ends = {name: [min(values), max(values)] for name, values in found.items()}
     measured = {"runs": options.runs, "median_s": medians, "least_and_most_s": ends, "load": load}
-    record(options.record, torch.device("cpu"), benchmark="startup", preset=options.preset, **measured)
+    record(options.record, torch.device("cpu"), benchmark="startup", **measured)
 
 
 if __name__ == "__main__":
