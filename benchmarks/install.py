@@ -2,8 +2,9 @@
 
     python -m benchmarks.install [--record FILE]
 
-In an environment of its own, without extras. What comes with the environment itself (pip) is not counted. The demo's
-time is from a fresh clone of the last commit to its end, so it depends on the package index, too.
+Without extras. The package's own wheel, which `pip install .` builds, is counted apart from what is downloaded; what
+builds it and pip are not counted. The demo's time is from a fresh clone of the last commit on, and so depends on the
+package index, too.
 """
 
 import argparse
@@ -22,7 +23,7 @@ PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
 def measure(place: Path) -> tuple[dict[str, int], dict[str, int]]:
-    """Bytes of each file that is downloaded, the package's own included, and of each package on disk."""
+    """Bytes of each wheel, the package's own included, and of each package on disk."""
     wheels, installed = place / "wheels", place / "installed"
     subprocess.run([sys.executable, *PIP, "wheel", "--wheel-dir", wheels, ROOT], check=True)
     files = {path.name.split("-")[0]: path.stat().st_size for path in wheels.glob("*.whl")}
@@ -53,21 +54,23 @@ def main() -> None:
     parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        files, disk = measure(Path(place))
+        wheels, disk = measure(Path(place))
         took = demo_seconds(Path(place))
-    for name, sizes in (("downloaded", files), ("on disk", disk)):
-        print(f"{name}: {sum(sizes.values()) / 2**20:.0f} MiB")
+    own = wheels.pop("msdnet")
+    for name, sizes in (("downloaded", wheels), ("on disk", disk)):
+        print(f"{name}: {sum(sizes.values()) / 1e6:.0f} MB")
         for package, size in sorted(sizes.items(), key=lambda item: -item[1])[:8]:
-            print(f"  {size / 2**20:6.1f} MiB  {package}")
-    print(f"make demo in a fresh clone: {took:.0f} s")
+            print(f"  {size / 1e6:6.1f} MB  {package}")
+    print(f"own wheel: {own / 1e6:.0f} MB; make demo in a fresh clone: {took:.0f} s")
     record(
         options.record,
         torch.device("cpu"),
         benchmark="install",
-        downloaded_bytes=sum(files.values()),
+        downloaded_bytes=sum(wheels.values()),
+        own_wheel_bytes=own,
         disk_bytes=sum(disk.values()),
         demo_seconds=took,
-        files=files,
+        downloaded=wheels,
         disk=disk,
     )
 

@@ -1,6 +1,7 @@
 """Every command that README and docs show runs, in a small world: few images, a tiny network, one epoch.
 
-What takes its time on purpose keeps its words and gets `SMALL` ones added.
+What takes its time on purpose keeps its words and gets `SMALL` ones added; what it names is looked up as it stands.
+`make`, `pip` and the demo are left to test_wheel.py, torchrun to test_processes.py, and docker to who has it.
 """
 
 import os
@@ -22,6 +23,9 @@ from PIL import Image
 from msdnet.cli import app
 from msdnet.files import CIFAR
 from msdnet.models import find_bundle
+from msdnet.presets import network_config
+from msdnet.reproduce import GALLERY, find_experiment
+from msdnet.training import load_recipe
 from tests.helpers import TINY, run_here
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +34,7 @@ SMALL = {
     "train": "--epochs 1 --subset 24 --batch-size 8 --network network.json",
     "reproduce": "--epochs 1 --subset 24 --batch-size 8 --only resnet_mc",
 }
-LEFT_OUT = ("make", "pip", "docker", "msdnet demo")  # test_wheel.py installs and shows the demo; docker may be missing
+LEFT_OUT = ("make", "pip", "docker", "msdnet demo")
 DEEP = replace(TINY, exits=(1, 6, 12))  # its first exit takes less than 30 % of what the last takes
 
 
@@ -42,11 +46,16 @@ def commands(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)}))
 def test_is_understood(command: str) -> None:
-    """Without the words that make it small."""
+    """Without the words that make it small: its options, and the names that it gives."""
     _, name, *arguments = shlex.split(command[command.index("msdnet ") :], comments=True)
     group: Any = typer.main.get_command(app)
-    context = group.commands[name].make_context(name, arguments)
-    assert context.params or not arguments, "its words were taken as options and arguments"
+    given = group.commands[name].make_context(name, arguments).params
+    if given.get("recipe"):
+        load_recipe(given["recipe"])
+    if given.get("network"):
+        network_config(given["network"])
+    if name == "reproduce" and given["name"] not in (None, GALLERY):
+        find_experiment(given["name"])
 
 
 # A small world. It has whatever a page takes as given when it says `msdnet export runs/first`, say.
@@ -97,7 +106,8 @@ def run(command: str) -> None:
     """As a shell would, in this process where it can."""
     if "|" in command:
         there = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-        done = subprocess.run(command, shell=True, env=os.environ | there, capture_output=True, text=True, check=False)
+        shell = ["bash", "-o", "pipefail", "-c", command]
+        done = subprocess.run(shell, env=os.environ | there, capture_output=True, text=True, check=False)
     else:
         done = run_here(*shlex.split(command[command.index("msdnet ") :], comments=True)[1:])
     assert done.returncode == 0, f"{command}: {done.stderr}"
@@ -109,7 +119,7 @@ def test_runs(page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / thing.name).symlink_to(thing)
     monkeypatch.chdir(tmp_path)
     for command in commands(page):
-        if command.startswith("torchrun"):  # tests/integration/test_processes.py does
+        if command.startswith("torchrun"):
             continue
         words = shlex.split(command, comments=True)
         for word in words:
