@@ -146,7 +146,7 @@ def engines_table() -> Iterator[str]:
 
 def install_size() -> Iterator[str]:
     found, startup = _result("install_cpu"), _result("startup_cpu")["median_s"]
-    disk = found["disk"]
+    disk, downloaded, taken = found["disk"], found["downloaded_bytes"] / 1e6, found["disk_bytes"] / 1e6
     parts = {
         "ONNX Runtime": ("onnxruntime",),
         "numpy": ("numpy", "numpy.libs"),
@@ -155,10 +155,10 @@ def install_size() -> Iterator[str]:
     }
     shares = ", ".join(f"{sum(disk[name] for name in names) / 1e6:.0f} {part}" for part, names in parts.items())
     yield (
-        f"\n`pip install .` downloads {found['downloaded_bytes'] / 1e6:.0f} MB and takes {found['disk_bytes'] / 1e6:.0f} MB "
-        f"on disk (Linux on x86-64, Python {found['python']}):\n{shares}; the rest is the command line's. `make demo` took "
-        f"{found['demo_seconds']:.0f} s in a fresh clone, `msdnet demo` {startup['demo']:.0f} s thereafter,\n`msdnet "
-        f"classify` of one image {startup['classify']:.1f} s, all on two CPU cores.\n"
+        f"\n`pip install .` downloads {downloaded:.0f} MB and takes {taken:.0f} MB on disk (Linux on x86-64, Python "
+        f"{found['python']}):\n{shares}; the rest is the command line's.\n`make demo` took "
+        f"{found['demo_seconds']:.0f} s in a fresh clone, `msdnet demo` {startup['demo']:.0f} s thereafter, `msdnet classify` of one image "
+        f"{startup['classify']:.1f} s, all on two CPU cores.\n"
     )
 
 
@@ -198,9 +198,9 @@ def certainty() -> Iterator[str]:
     result = _result("cifar100")
     error = max(standard_error(point["accuracy"], result["images"]) for point in result["best"]["paper"])
     yield (
-        f"\nOurs are known to {100 * error:.1f} points (a standard error of {result['images']:,} test images), from one "
-        "training each. They learn from\na larger network, with strong augmentation, and an exit answers with the average "
-        "of those so far.\n"
+        f"\nOurs are known to {100 * error:.1f} points (a standard error of {result['images']:,} test images), from "
+        "one training each. They learn from\na larger network, with strong augmentation, and an exit answers with the "
+        "average of those so far.\n"
     )
 
 
