@@ -154,12 +154,10 @@ def install_size() -> Iterator[str]:
         "Pillow": ("PIL", "pillow.libs"),
     }
     shares = ", ".join(f"{sum(disk[name] for name in names) / 1e6:.0f} {part}" for part, names in parts.items())
-    yield (
-        f"\n`pip install .` downloads {downloaded:.0f} MB and takes {taken:.0f} MB on disk (Linux on x86-64, Python "
-        f"{found['python']}):\n{shares}; the rest is the command line's.\n`make demo` took "
-        f"{found['demo_seconds']:.0f} s in a fresh clone, `msdnet demo` {startup['demo']:.0f} s thereafter, `msdnet classify` of one image "
-        f"{startup['classify']:.1f} s, all on two CPU cores.\n"
-    )
+    yield f"\n`pip install .` downloads {downloaded:.0f} MB and takes {taken:.0f} MB on disk (Linux on x86-64, Python"
+    yield f"{found['python']}): {shares}; the rest is the command line's."
+    yield f"`make demo` took {found['demo_seconds']:.0f} s in a fresh clone, `msdnet demo` {startup['demo']:.0f} s"
+    yield f"thereafter, `msdnet classify` of one image {startup['classify']:.1f} s, all on two CPU cores.\n"
 
 
 # --- how good the models are: benchmarks/accuracy.py writes these results

@@ -52,7 +52,7 @@ def test_is_understood(command: str) -> None:
     given = group.commands[name].make_context(name, arguments).params
     if given.get("recipe"):
         load_recipe(given["recipe"])
-    if given.get("network"):
+    if given.get("network") not in (None, "network.json"):
         network_config(given["network"])
     if name == "reproduce" and given["name"] not in (None, GALLERY):
         find_experiment(given["name"])
