@@ -18,7 +18,7 @@ CLAIMS = (
     Claim(
         "pruning and distillation can be combined with MSDNet and may improve it further",
         "2",
-        otherwise="distillation is: the recipe `best`, and docs/log.md; pruning is not built here",
+        otherwise="distillation is: the recipes `best` and `taught`, and docs/log.md; pruning is not built here",
     ),
     Claim(
         "early classifiers recognise prototypical images of a class, the last one non-typical images",
