@@ -264,11 +264,14 @@ def budgeted_table(dataset: str) -> Iterator[str]:
 
 
 def _published_rows(dataset: str, setting: Setting, millions: Sequence[float]) -> Iterator[str]:
-    """At the same costs, to one part in a hundred: ten classes cost a little less than a hundred."""
+    """The end of a table, at the same costs to one part in a hundred (ten classes cost a little less), and sources."""
     for curve in published_for(dataset, setting):
         known = list(zip(curve.millions, curve.percent, strict=True))
         at = [[percent for cost, percent in known if abs(cost - million) < million / 100] for million in millions]
-        yield _row(f"{curve.name}: {curve.source}", [percents[0] if percents else "" for percents in at])
+        yield _row(f"{curve.name}, published", [percents[0] if percents else "" for percents in at])
+    yield ""
+    yield " ".join(f"{curve.name}: {curve.source}." for curve in published_for(dataset, setting))
+    yield ""
 
 
 def _points_of(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
