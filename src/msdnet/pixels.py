@@ -89,7 +89,7 @@ def _what_it_is(head: bytes) -> str:
 
 
 def _too_large() -> str:
-    return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels, which may be an attack"
+    return f"more than {Image.MAX_IMAGE_PIXELS:,} pixels: make it smaller first"
 
 
 def usual_resize(side: int) -> int:

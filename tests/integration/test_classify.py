@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 import msdnet
+from msdnet import samples
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
 from tests.helpers import run_here, tiny_bundle
@@ -236,13 +237,50 @@ def test_an_open_file_is_an_image_in_python(tiny: Bundle, pictures: Path) -> Non
         (("--budget", "3%"), "a budget must be at least"),
         (("--budget", "101%"), "a budget must be at most 100%"),
         (("--budget", "50%", "--deadline", "3ms"), "give one of --budget, --time and --deadline"),
-        (("--hard",), "--hard says how a budget is kept"),
+        (("--hard",), "--hard and --steady say how a budget is kept"),
     ],
 )
 def test_refuses_budgets(tiny: Bundle, pictures: Path, options: tuple[str, ...], message: str) -> None:
     done = run("classify", str(pictures), "--model", str(tiny.folder), *options)
     assert (done.returncode, done.stdout) == (1, b"")
     assert message in done.stderr.decode()
+
+
+def test_a_missed_budget_is_told_and_may_be_kept(tmp_path: Path) -> None:
+    """Two pictures in one are unlike all that the model was made with, and harder."""
+    images = samples.cifar10().images
+    for k in range(40):
+        Image.blend(Image.fromarray(images[k]), Image.fromarray(images[40 + k]), 0.5).save(tmp_path / f"{k}.png")
+    given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget", "25%")
+    missed, kept = run_here(*given), run_here(*given, "--hard")
+    assert "times the budget was spent" in missed.stderr
+    assert "--steady keeps it over many images" in missed.stderr
+    assert missed.returncode == kept.returncode == 0
+    assert kept.stderr == ""
+    assert "times the budget was spent" in run_here(*given, "--json").stderr
+
+
+def test_one_image_misses_no_average(pictures: Path) -> None:
+    assert run_here("classify", str(pictures / "a.jpg"), "--model", "cifar10-small", "--budget", "25%").stderr == ""
+
+
+def test_late_answers_are_counted(tiny: Bundle, pictures: Path) -> None:
+    done = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1us")
+    assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n"
+
+
+def test_a_steady_budget_from_the_command_line(pictures: Path) -> None:
+    done = run_here("classify", str(pictures), "--model", "cifar10-small", "--budget", "50%", "--steady", "--json")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 7
+
+
+def test_lines_are_whole_in_a_pipe(tiny: Bundle, tmp_path: Path) -> None:
+    name = tmp_path / f"{'long' * 40}.png"
+    Image.new("RGB", (8, 8)).save(name)
+    command = [sys.executable, "-m", "msdnet", "classify", str(name), "--model", str(tiny.folder)]
+    there = dict(os.environ)  # without the COLUMNS that readline has set behind Python's back
+    assert str(name) in subprocess.run(command, env=there, capture_output=True, text=True, check=True).stdout
 
 
 def test_refuses_an_unknown_model_and_no_pictures(tiny: Bundle, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """`msdnet classify`: pictures within a budget, from the command line."""
 
 import json
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,6 +16,7 @@ from msdnet.cli.pictures import Pictures, find_pictures
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from msdnet.policy import Policy
     from msdnet.runtime import Model
 
 __all__ = ["DEFAULT_MODEL", "classify"]
@@ -46,6 +48,9 @@ Deadline = Annotated[
     str | None, typer.Option(metavar="TIME", help="For each image on its own: the best answer within, say, 5ms.")
 ]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in all, whatever the images.")]
+Steady = Annotated[
+    bool, typer.Option("--steady", help="Hold the average for images that are harder or easier than the model expects.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
 
@@ -56,12 +61,14 @@ def classify(
     time_each: Time = None,
     deadline: Deadline = None,
     hard: Hard = False,
+    steady: Steady = False,
     as_json: Json = False,
 ) -> None:
     """Classify pictures, within a budget if there is one.
 
     Each picture gets one of the model's classes, whatever it shows: `msdnet show MODEL` lists them. Without a budget
-    each goes to the last exit.
+    each goes to the last exit. A budget holds on average, for images like those that the model was made with: --steady
+    and --hard keep it for others.
 
     With --json a line for each image, as soon as it is answered where paths come by a pipe: image (as it was given),
     label (of the class), confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from
@@ -75,8 +82,8 @@ def classify(
 
     if sum(given is not None for given in (budget, time_each, deadline)) > 1:
         raise ValueError("give one of --budget, --time and --deadline, not several")
-    if hard and budget is None and time_each is None:
-        raise ValueError("--hard says how a budget is kept: give --budget or --time with it")
+    if (hard or steady) and budget is None and time_each is None:
+        raise ValueError("--hard and --steady say how a budget is kept: give --budget or --time with them")
     seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
     loaded = msdnet.load(model)
     policy = None
@@ -87,26 +94,47 @@ def classify(
     if limit is not None:
         loaded.profile([1], seconds=0.3)
     start, unread = time.perf_counter(), 0
-    rows, answered = [], 0
+    rows: list[dict[str, Any]] = []
+    left = [0] * len(loaded.costs)  # how many, at each exit
+    late = 0
     for group in find_pictures(paths):
         pictures = Pictures(group, loaded.engine.images)
         if limit is None:
-            found = _within_budget(loaded, pictures, policy=policy, hard=hard)
+            found = _within_budget(loaded, pictures, policy=policy, hard=hard, steady=steady)
         else:
             found = _by_deadline(loaded, pictures, limit)
         for row in found:
-            answered += 1
+            left[row["exit"] - 1] += 1
+            late += limit is not None and row["seconds"] > limit
             if as_json:
                 typer.echo(json.dumps(row))
             else:
                 rows.append(row)
         unread += _tell(pictures.unread)
-    if not answered:
+    if not any(left):
         _refuse(paths, unread)
     if not as_json:
         _print(rows, loaded, time.perf_counter() - start, unread)
+    if late:
+        typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
+    if policy is not None:
+        _tell_if_missed(policy, left, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
+
+
+def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> None:
+    """An average that was meant for other images: more was spent than chance explains."""
+    images = sum(left)
+    spent = sum(count * cost for count, cost in zip(left, policy.costs_, strict=True)) / images
+    spread = sum(share * (cost - policy.cost_) ** 2 for share, cost in zip(policy.shares_, policy.costs_, strict=True))
+    if spent > 1.1 * policy.budget_ and spent > policy.budget_ + 2 * math.sqrt(spread / images):
+        keep = "--hard keeps it" if steady else "--steady keeps it over many images, --hard over any"
+        typer.echo(
+            f"msdnet: {spent / policy.budget_:.1f} times the budget was spent: these images are harder than those that "
+            f"the model was made with; {keep}",
+            err=True,
+        )
 
 
 def _tell(unread: list[tuple[str, str]]) -> int:

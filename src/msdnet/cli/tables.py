@@ -3,6 +3,8 @@
 rich would read `[old]` in a cell as markup, and `:cat:` as a picture of one.
 """
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,12 +13,16 @@ if TYPE_CHECKING:
 
 __all__ = ["plain_console", "print_table"]
 
+ENDLESS = 10_000  # columns
+
 
 def plain_console(*, stderr: bool = False) -> "Console":
-    """A console that takes every text as it is."""
+    """A console that takes every text as it is; in a file or a pipe a line is as long as it needs to be."""
     from rich.console import Console
 
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    has_width = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
+    width, height = (None, None) if has_width else (ENDLESS, 25)  # rich wants both, or finds its own
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width, height=height)
 
 
 def print_table(table: "Table") -> None:
