@@ -169,7 +169,7 @@ GIVEN = {
 import msdnet, numpy as np
 
 chance = np.random.default_rng(0)
-costs = msdnet.load("bundles/first").costs
+costs = msdnet.load("cifar10-anytime").costs
 confidence, correct = chance.random((100, len(costs))), chance.random((100, len(costs))) < 0.5
 
 

@@ -2,7 +2,7 @@
 
 from msdnet.report import write_report
 
-write_report(msdnet.load("bundles/first"), "report.html")
+write_report(msdnet.load("cifar10-anytime"), "report.html")
 """
 
 from collections.abc import Sequence
