@@ -45,7 +45,8 @@ test-oldest: pyproject.toml
 test-gpu: .venv/installed
 	$(BIN)/pytest tests/gpu
 
-# What takes minutes: all test images of CIFAR-10 and CIFAR-100, where they are at hand; the default run has a thousand of each.
+# What takes minutes: the models on all test images, where these are at hand (the default run has a thousand), and more of
+# the largest networks.
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow
 

@@ -39,7 +39,12 @@ def expected_logits(network: StagedNetwork, engine: OnnxEngine, images: NDArray[
     return [logits.numpy() for logits in network(torch.from_numpy(engine.begin(images).maps["images"]))]
 
 
-@pytest.mark.parametrize("name", PRESETS)
+LARGE = {name for name in PRESETS if name.startswith("imagenet")} - {"imagenet_4", "imagenet_7_paper"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in PRESETS]
+)
 def test_engines_agree_for_every_preset(name: str, tmp_path: Path) -> None:
     config = PRESETS[name]
     side = side_of(config)

@@ -74,7 +74,7 @@ def test_what_needs_torch_says_how_to_get_it(installed: Path, arguments: list[st
 
 
 def test_the_demo_classifies_and_writes_a_report_that_needs_no_network(installed: Path) -> None:
-    done = msdnet(installed, "demo")
+    done = msdnet(installed, "demo", "--model", MODEL)
     assert done.returncode == 0, done.stderr
     assert "every image to the last exit" in done.stdout
     page = (installed / "msdnet-demo.html").read_text()

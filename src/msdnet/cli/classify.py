@@ -80,23 +80,15 @@ def classify(
     """
     import msdnet
 
-    if sum(given is not None for given in (budget, time_each, deadline)) > 1:
-        raise ValueError("give one of --budget, --time and --deadline, not several")
-    if (hard or steady) and budget is None and time_each is None:
-        raise ValueError("--hard and --steady say how a budget is kept: give --budget or --time with them")
+    _check_limits(budget, time_each, deadline, kept=hard or steady)
     seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
     loaded = msdnet.load(model)
-    policy = None
-    if budget is not None:
-        policy = loaded.policy(parse_budget(budget, loaded.costs[0], loaded.costs[-1]))
-    elif seconds is not None:
-        policy = loaded.policy(seconds=seconds)
+    policy = _policy(loaded, budget, seconds)
     if limit is not None:
         loaded.profile([1], seconds=0.3)
-    start, unread = time.perf_counter(), 0
+    start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
-    late = 0
     for group in find_pictures(paths):
         pictures = Pictures(group, loaded.engine.images)
         if limit is None:
@@ -121,6 +113,19 @@ def classify(
         _tell_if_missed(policy, left, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
+
+
+def _check_limits(budget: str | None, time_each: str | None, deadline: str | None, *, kept: bool) -> None:
+    if sum(given is not None for given in (budget, time_each, deadline)) > 1:
+        raise ValueError("give one of --budget, --time and --deadline, not several")
+    if kept and budget is None and time_each is None:
+        raise ValueError("--hard and --steady say how a budget is kept: give --budget or --time with them")
+
+
+def _policy(model: "Model", budget: str | None, seconds: float | None) -> "Policy | None":
+    if budget is not None:
+        return model.policy(parse_budget(budget, model.costs[0], model.costs[-1]))
+    return None if seconds is None else model.policy(seconds=seconds)
 
 
 def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> None:
