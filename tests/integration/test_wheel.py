@@ -1,8 +1,10 @@
 """The wheel as a stranger installs it, without torch and away from the checkout: every command does its work."""
 
 import json
+import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from PIL import Image
 
 from msdnet import samples
 from msdnet.extras import install
+from tests.helpers import TINY
 
 ROOT = Path(__file__).parents[2]
 MODEL = "cifar10-small"
@@ -31,9 +34,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def msdnet(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def msdnet(place: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [place / "bin/msdnet", *arguments], cwd=place, capture_output=True, text=True, timeout=120, check=False
+        [place / "bin/msdnet", *arguments],
+        cwd=place,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
@@ -71,6 +80,30 @@ def test_what_needs_torch_says_how_to_get_it(installed: Path, arguments: list[st
     done = msdnet(installed, *arguments)
     assert done.returncode == 1
     assert done.stderr == f"msdnet: this command needs torch: {install('train')}\n"
+
+
+def test_with_torch_it_trains_exports_and_reproduces(installed: Path) -> None:
+    """What training takes is lent by the environment of the tests; msdnet itself is the wheel's."""
+    torch = {"PYTHONPATH": sysconfig.get_path("purelib")}
+    (installed / "network.json").write_text(TINY.to_json())
+    for name in ("cat", "dog"):
+        (installed / "mine" / name).mkdir(parents=True)
+        for k in range(20):
+            Image.new("RGB", (20, 20), (12 * k, 100, 100)).save(installed / "mine" / name / f"{k}.png")
+    of_training = "--data mine --network network.json --image-size 16 --epochs 1 --batch-size 8 --out runs/mine"
+    for command in (
+        f"train fast {of_training}",
+        "export runs/mine --out bundles/mine",
+        "classify mine --model bundles/mine",
+        "reproduce --list",
+    ):
+        done = msdnet(installed, *command.split(), **torch)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    code = "import msdnet; print(msdnet.__file__)"
+    found = subprocess.run(
+        [installed / "bin/python", "-c", code], env=os.environ | torch, capture_output=True, text=True, check=True
+    )
+    assert str(installed) in found.stdout
 
 
 def test_the_demo_classifies_and_writes_a_report_that_needs_no_network(installed: Path) -> None:
