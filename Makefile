@@ -45,8 +45,8 @@ test-oldest: pyproject.toml
 test-gpu: .venv/installed
 	$(BIN)/pytest tests/gpu
 
-# What takes minutes: the models on all test images, where these are at hand (the default run has a thousand), and more of
-# the largest networks.
+# What takes minutes: the models on all test images, where these are at hand (the default run has a thousand), real CIFAR and
+# photos from end to end, and the largest networks.
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow
 

@@ -39,7 +39,7 @@ def expected_logits(network: StagedNetwork, engine: OnnxEngine, images: NDArray[
     return [logits.numpy() for logits in network(torch.from_numpy(engine.begin(images).maps["images"]))]
 
 
-LARGE = {name for name in PRESETS if name.startswith("imagenet")} - {"imagenet_4", "imagenet_7_paper"}
+LARGE = {name for name in PRESETS if name.startswith("imagenet")} - {"imagenet_4"}
 
 
 @pytest.mark.parametrize(

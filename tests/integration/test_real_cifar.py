@@ -27,12 +27,14 @@ def test_parts_are_the_papers(data: CifarData) -> None:
     assert torch.equal(test.labels.bincount(), torch.full((classes,), 10_000 // classes))
 
 
+@pytest.mark.slow
 def test_normalisation_is_that_of_the_training_images(data: CifarData) -> None:
     pixels = torch.cat([data._images["train"], data._images["held_out"]]).double() / 255
     assert pixels.mean(dim=(0, 1, 2)).tolist() == pytest.approx(data.normalisation.mean, abs=1e-4)
     assert pixels.std(dim=(0, 1, 2)).tolist() == pytest.approx(data.normalisation.std, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_tiny_network_beats_chance_at_every_exit(cifar100_root: Path, tmp_path: Path) -> None:
     network = MSDNetConfig(exits=(1, 2, 4), seed_channels=8, growth=4, head_width=48)
     recipe = Recipe(

@@ -120,6 +120,7 @@ def test_a_place_of_cifars_says_nothing_of_imagenets_classes(
     assert classes_of(_find("anytime-imagenet", None, None, None)) == {1000}
 
 
+@pytest.mark.slow
 def test_imagenets_experiment_runs_from_end_to_end_on_photos(photos: Path, tmp_path: Path) -> None:
     """Four classes of a few real photos stand for the thousand, and two systems for all."""
     for part, count in (("train", 10), ("val", 4)):
