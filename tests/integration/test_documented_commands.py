@@ -23,9 +23,10 @@ from PIL import Image
 from msdnet.cli import app
 from msdnet.files import CIFAR
 from msdnet.models import find_bundle
-from msdnet.presets import network_config
-from msdnet.reproduce import GALLERY, find_experiment
-from msdnet.training import load_recipe
+from msdnet.presets import PRESETS
+from msdnet.reproduce import EXPERIMENTS, GALLERY
+from msdnet.systems import SYSTEMS
+from msdnet.training import recipe_names
 from tests.helpers import TINY, run_here
 
 ROOT = Path(__file__).parents[2]
@@ -49,13 +50,14 @@ def test_is_understood(command: str) -> None:
     """Without the words that make it small: its options, and the names that it gives."""
     _, name, *arguments = shlex.split(command[command.index("msdnet ") :], comments=True)
     group: Any = typer.main.get_command(app)
-    given = group.commands[name].make_context(name, arguments).params
+    assert name in group.commands
+    given = group.commands[name].make_context(name, arguments).params  # an option that is not known ends here
     if given.get("recipe"):
-        load_recipe(given["recipe"])
-    if given.get("network") not in (None, "network.json"):
-        network_config(given["network"])
-    if name == "reproduce" and given["name"] not in (None, GALLERY):
-        find_experiment(given["name"])
+        assert given["recipe"] in recipe_names()
+    if given.get("network"):
+        assert given["network"] in {*PRESETS, *SYSTEMS, "network.json"}
+    if name == "reproduce" and given["name"]:
+        assert given["name"] in {*EXPERIMENTS, GALLERY}
 
 
 # A small world. It has whatever a page takes as given when it says `msdnet export runs/first`, say.
@@ -75,10 +77,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         Image.new("RGB", (40, 30), "red").save("door.jpg")
         Path("network.json").write_text(DEEP.to_json())
         for name, data in (("first", ""), ("mine", "--data photos/ --image-size 32")):
-            run(f"msdnet train fast {SMALL['train']} --out given/runs/{name} {data}")
-            run(f"msdnet export given/runs/{name} --out given/bundles/{name}")
+            run(f"msdnet train fast {SMALL['train']} --out given/runs/{name} {data}").check_returncode()
+            run(f"msdnet export given/runs/{name} --out given/bundles/{name}").check_returncode()
         for name in ("a", "b"):
-            run(f"msdnet export given/runs/first --out given/bundles/{name}")
+            run(f"msdnet export given/runs/first --out given/bundles/{name}").check_returncode()
         yield folder
 
 
@@ -102,15 +104,13 @@ def write_pictures(folder: Path) -> None:
         Image.fromarray(chance.integers(0, 256, (30, 40, 3), dtype=np.uint8)).save(folder / f"{k}.jpg")
 
 
-def run(command: str) -> None:
+def run(command: str) -> "subprocess.CompletedProcess[str]":
     """As a shell would, in this process where it can."""
     if "|" in command:
         there = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         shell = ["bash", "-o", "pipefail", "-c", command]
-        done = subprocess.run(shell, env=os.environ | there, capture_output=True, text=True, check=False)
-    else:
-        done = run_here(*shlex.split(command[command.index("msdnet ") :], comments=True)[1:])
-    assert done.returncode == 0, f"{command}: {done.stderr}"
+        return subprocess.run(shell, env=os.environ | there, capture_output=True, text=True, check=False)
+    return run_here(*shlex.split(command[command.index("msdnet ") :], comments=True)[1:])
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
@@ -127,7 +127,8 @@ def test_runs(page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.Monke
                 shutil.copytree(world / "given" / word, word)
         if "--out" in words:
             shutil.rmtree(words[words.index("--out") + 1], ignore_errors=True)
-        run(made_small(command))
+        done = run(made_small(command))
+        assert done.returncode == 0, f"{command}: {done.stderr}"
 
 
 def made_small(command: str) -> str:
