@@ -56,39 +56,6 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
             torch.testing.assert_close(together[name], tensor, rtol=1e-4, atol=1e-5)
 
 
-THEN_ALONE = """
-import os, sys, time
-from pathlib import Path
-from msdnet.training import load_run, train
-from msdnet.training.display import Display
-from tests.helpers import SMALL_SYSTEMS
-from tests.unit.test_reproduce import RECIPE, workshop
-
-folder = Path(sys.argv[1])
-data, run = workshop(folder / "images", folder).data, folder / "run"
-train(RECIPE, data=data, network=SMALL_SYSTEMS["resnet"], out=run, device="cpu", display=Display())
-if os.environ["RANK"] == "0":
-    print("images:", load_run(run, device="cpu").data.size("test"))
-else:
-    time.sleep(200)
-"""
-
-
-def test_after_a_training_a_process_may_go_on_alone(tmp_path: Path) -> None:
-    """While the others do something else: here, rank 1 sleeps for longer than is waited for."""
-    paint_images(tmp_path / "images")
-    (tmp_path / "run.py").write_text(THEN_ALONE)
-    environment = _environment() | {"PYTHONUNBUFFERED": "1"}
-    command = [*TORCHRUN, "run.py", str(tmp_path)]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    began = time.monotonic()
-    assert process.stdout.readline() == "images: 40\n"
-    assert time.monotonic() - began < 150
-    process.terminate()  # torchrun ends the other
-    process.communicate(timeout=60)
-
-
 COMMAND = """
 import sys, time
 import msdnet.training.trainer as trainer
@@ -154,28 +121,41 @@ def _environment() -> dict[str, str]:
 
 
 REPRODUCE = """
-import sys
+import os, sys, time
+from dataclasses import replace
 from pathlib import Path
+from msdnet.training import load_run
 from tests.unit.test_reproduce import PAIR, workshop
+
 folder = Path(sys.argv[1])
-assert workshop(folder / "images", folder).carry_out([PAIR]) == []
+here = replace(workshop(folder / "images", folder), say=print)
+assert here.carry_out([PAIR]) == []
+if os.environ["RANK"] == "0":
+    print("images:", load_run(here.run_of(PAIR.members[0]), device="cpu").data.size("test"))
+else:
+    time.sleep(200)
 """
 
 
-def test_an_experiment_under_torchrun_trains_together_and_measures_once(tmp_path: Path) -> None:
-    """Two networks and their ensemble, one after the other, by two processes."""
+def test_an_experiment_trains_together_and_measures_once_and_a_process_may_go_on_alone(tmp_path: Path) -> None:
+    """Two networks and their ensemble, one after the other, by two processes; then one loads a run while the other does
+    something else: it sleeps for longer than is waited for.
+    """
     paint_images(tmp_path / "images")
     (tmp_path / "run.py").write_text(REPRODUCE)
-    done = subprocess.run(
-        [*TORCHRUN, "run.py", str(tmp_path)],
-        cwd=tmp_path,
-        env=_environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    environment = _environment() | {"PYTHONUNBUFFERED": "1"}
+    command = [*TORCHRUN, "run.py", str(tmp_path)]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    began, told = time.monotonic(), []
+    while not (told and told[-1].startswith("images:")):
+        told.append(process.stdout.readline())
+        assert told[-1], f"it ended after {told}"
+    assert time.monotonic() - began < 150
+    process.terminate()  # torchrun ends the other
+    process.communicate(timeout=60)
+    assert told[-1] == "images: 40\n"
+    assert sum("measuring" in line for line in told) == 3
     assert {path.name for path in (tmp_path / "results/folder").iterdir()} == {
         "pair.json",
         "resnet.json",
