@@ -147,7 +147,8 @@ def test_an_experiment_trains_together_and_measures_once_and_a_process_may_go_on
     command = [*TORCHRUN, "run.py", str(tmp_path)]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    began, told = time.monotonic(), []
+    told: list[str] = []
+    began = time.monotonic()
     while not (told and told[-1].startswith("images:")):
         told.append(process.stdout.readline())
         assert told[-1], f"it ended after {told}"
