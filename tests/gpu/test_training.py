@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from msdnet.training.display import Display
 from msdnet.training.recipe import Distillation, Loss, Optimiser
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.streams import ScalesSideBySide
+from msdnet.training.together import ALONE
 from tests.helpers import SMALL_SYSTEMS, ColouredSquares
 from tests.unit.test_training import StopAt
 
@@ -173,6 +175,34 @@ def test_trainings_side_by_side_start_and_evaluate_whenever_they_do(tmp_path: Pa
     done = list(together(jobs, at_once=4, device=torch.device("cuda")))
     assert [one.error for one in done] == [None] * len(networks)
     assert all(one.result is not None and one.result.epochs == 6 for one in done)
+
+
+@pytest.mark.parametrize("system", ["stochastic", "fractalnet"])
+def test_a_network_draws_at_random_while_others_capture_their_graphs(system: str) -> None:
+    """They share the GPU's random state, of which a capture takes hold."""
+    captures, over = 6, threading.Event()
+    recipe = dataclasses.replace(RECIPE, loss=Loss(), average_decay=0.0)
+
+    def draw(_stop: StopSignal) -> int:
+        network = create_network(SMALL_SYSTEMS[system], classes=10).to("cuda")
+        step, batches, steps = GraphedStep(network, recipe, (32, 32)), some_batches("cuda"), 0
+        while not over.is_set():
+            losses(step, batches)
+            steps += len(batches)
+        return steps
+
+    def capture(_stop: StopSignal) -> int:
+        try:
+            for _ in range(captures):
+                with ALONE:
+                    losses(GraphedStep(network_on("cuda"), recipe, (32, 32)), some_batches("cuda", 1))
+        finally:
+            over.set()
+        return captures
+
+    done = list(together([draw, capture], at_once=2, device=torch.device("cuda")))
+    assert [one.error for one in done] == [None, None]
+    assert all(one.result is not None and one.result >= captures for one in done)
 
 
 @pytest.mark.parametrize("system", ["stochastic", "fractalnet"])

@@ -5,7 +5,9 @@ such a network otherwise wait for the processor that launches them. Knows nothin
 """
 
 import copy
+import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +20,9 @@ from msdnet.training.recipe import Optimiser, Recipe
 from msdnet.training.streams import ScalesSideBySide
 
 __all__ = ["GraphedStep", "Step"]
+
+_RANDOM_NUMBERS = threading.Lock()
+"""Held by whoever captures a graph, which ties up the GPU's one random state, and by each step that draws from it."""
 
 
 class Step:
@@ -126,18 +131,22 @@ class GraphedStep(Step):
 
     _warmup_steps = 3
     _graph: torch.cuda.CUDAGraph | None = None
+    _drawing: AbstractContextManager[object] = nullcontext()
 
     def __call__(self, batch: Batch, learning_rate: float) -> None:
         if self._graph is None:
-            self._capture(batch)
+            with _RANDOM_NUMBERS:
+                self._capture(batch)
             assert self._graph is not None
         if batch.images.shape != self._static.images.shape:
-            super().__call__(batch, learning_rate)
+            with self._drawing:
+                super().__call__(batch, learning_rate)
             return
         self._rate.fill_(learning_rate)
         self._static.images.copy_(batch.images)
         self._static.labels.copy_(batch.labels)
-        self._graph.replay()
+        with self._drawing:
+            self._graph.replay()
 
     def _quickest(self, network: StagedNetwork) -> nn.Module:
         return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
@@ -154,6 +163,8 @@ class GraphedStep(Step):
             for _ in range(self._warmup_steps):
                 self._compute(self._static)
         torch.cuda.current_stream().wait_stream(side)
+        if not torch.equal(random_state, torch.cuda.get_rng_state(self.device)):
+            self._drawing = _RANDOM_NUMBERS
         self.optimiser.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         # Other threads, such as one that pins the next batch's memory, may go on with their own work.
