@@ -173,10 +173,10 @@ class FractalNetConfig(NetworkConfig, kind="fractalnet"):
     """Share of the values that each block's convolutions lose in training."""
 
     path_drop: float = 0.15
-    """Drop-path: the chance that a join leaves one of its columns out in a training step."""
+    """Drop-path: the chance that a join leaves one of its columns out for a training image."""
 
     one_column_share: float = 0.5
-    """Drop-path: the share of the training steps in which one column, instead, is followed through the network."""
+    """Drop-path: the share of the training images for which one column, instead, is followed through the network."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -296,7 +296,7 @@ def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:
 
 SYSTEMS: Registry[NetworkConfig] = Registry("network")
 
-for _layers, _widening in ((16, 4), (16, 8), (28, 8), (28, 10), (40, 4)):
+for _layers, _widening in ((16, 2), (16, 8), (28, 8), (28, 10), (40, 2), (40, 4)):
     SYSTEMS.register(f"wide_resnet_{_layers}_{_widening}", WideResNetConfig(layers=_layers, widening=_widening))
 
 for _layers in (20, 32, 44, 56, 110):

@@ -179,7 +179,7 @@ def test_trainings_side_by_side_start_and_evaluate_whenever_they_do(tmp_path: Pa
 
 @pytest.mark.parametrize("system", ["stochastic", "fractalnet"])
 def test_a_network_draws_at_random_while_others_capture_their_graphs(system: str) -> None:
-    """They share the GPU's random state, of which a capture takes hold."""
+    """A capture takes hold of the GPU's random state, but not of the network's own."""
     captures, over = 6, threading.Event()
     recipe = dataclasses.replace(RECIPE, loss=Loss(), average_decay=0.0)
 

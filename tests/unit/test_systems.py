@@ -1,5 +1,6 @@
 """The other systems are what their papers say they are, and what docs/reproduction.md says."""
 
+import copy
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from msdnet import NetworkConfig, create_network
 from msdnet.cost import on_meta
 from msdnet.networks import Ensemble, FractalNet, StagedNetwork, empty_network
+from msdnet.networks.chance import Chance
 from msdnet.networks.fractalnet import DropPath
 from msdnet.systems import SYSTEMS, DenseNetConfig, EnsembleConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 from tests.helpers import SMALL_SYSTEMS, close, run_stages, settle
@@ -267,11 +269,13 @@ def test_a_network_that_follows_one_column_is_that_column() -> None:
     network = settle(create_network(SMALL_SYSTEMS["fractalnet"]))
     assert isinstance(network, FractalNet)
     images = torch.randn(2, 3, 32, 32)
-    join = DropPath(FractalNetConfig(columns=3, one_column_share=1), images.device)
-    for column, logits in enumerate(run_stages(network, images)):
-        if column < 3:
-            join.column = torch.arange(3) == column
-            assert close(network.heads[column](network._join_columns(images, join)), logits)
+    join = DropPath(FractalNetConfig(columns=3, one_column_share=1), Chance(), images=2, device=images.device)
+    columns = list(run_stages(network, images))[:3]
+    for first, second in ((0, 1), (1, 2), (2, 0)):
+        join.column = torch.eye(3, dtype=torch.bool)[[first, second]]  # each image follows one of its own
+        logits = network.heads[0](network._join_columns(images, join))
+        assert close(logits[0], columns[first][0])
+        assert close(logits[1], columns[second][1])
 
 
 @torch.no_grad()
@@ -280,15 +284,42 @@ def test_without_drop_path_columns_are_averaged() -> None:
     assert isinstance(network, FractalNet)
     images = torch.randn(2, 3, 32, 32)
     *_, whole = run_stages(network, images)
-    join = DropPath(network.config, images.device)
-    assert close(network.heads[-1](network._join_columns(images, join)), whole)
+    join = DropPath(network.config, Chance(), images=2, device=images.device)
+    assert close(network.heads[0](network._join_columns(images, join)), whole)
+
+
+def test_training_a_fractalnet_counts_its_one_answer_once() -> None:
+    """Every exit tells the same of the network that was drawn; its gradients are those of one loss, not of four."""
+    network = create_network(SMALL_SYSTEMS["fractalnet"])
+    *others, last = network(torch.randn(6, 3, 32, 32))
+    assert all(torch.equal(other, last) for other in others)
+    assert [logits.requires_grad for logits in (*others, last)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("system", ["stochastic", "fractalnet"])
+def test_what_a_network_draws_is_its_own(system: str) -> None:
+    """With a seed it draws the same whatever else draws, and takes nothing from torch's own numbers."""
+    network, images = create_network(SMALL_SYSTEMS[system]), torch.randn(8, 3, 32, 32)
+    answers: list[Tensor] = []
+    assert network.chance is not None
+    for seed in (1, 1, 2):
+        torch.rand(seed + len(answers))
+        network.chance.seed(seed, images.device)
+        before = torch.get_rng_state()
+        answers.append(network(images)[-1])
+        assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(answers[0], answers[1])
+    assert not torch.equal(answers[0], answers[2])
+    copied = copy.deepcopy(network).chance
+    assert copied is not None
+    assert copied.generator is None
 
 
 def drawn(count: int, **fields: float) -> Tensor:
-    """The weights (400, count) of a join's maps."""
+    """The weights (400, count) of a join's maps, for each of as many images."""
     torch.manual_seed(0)
     config = FractalNetConfig(columns=3, **fields)  # type: ignore[arg-type]
-    return torch.stack([DropPath(config, torch.device("cpu")).weights(count) for _ in range(400)])
+    return DropPath(config, Chance(), images=400, device=torch.device("cpu")).weights(count)
 
 
 def test_a_join_keeps_at_least_one_column() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain, cut
-from msdnet.networks.layers import Conv2d, ConvHead, PoolHead
+from msdnet.networks.layers import Conv2d, ConvHead, PoolHead, norm_relu
 from msdnet.systems import DenseNetConfig
 
 __all__ = ["DenseNet"]
@@ -48,9 +48,9 @@ class _Unit(nn.Module):
         self.transition = _Transition(inputs) if coarser else nn.Identity()
         width = inputs // _COMPRESSION if coarser else inputs
         self.make = nn.Sequential(
-            *_norm_relu(width),
+            *norm_relu(width),
             Conv2d(width, _BOTTLENECK * growth, kernel=1),
-            *_norm_relu(_BOTTLENECK * growth),
+            *norm_relu(_BOTTLENECK * growth),
             Conv2d(_BOTTLENECK * growth, growth, kernel=3),
         )
         self.outputs = width + growth
@@ -65,7 +65,7 @@ class _Transition(nn.Sequential):
 
     def __init__(self, inputs: int) -> None:
         super().__init__(
-            *_norm_relu(inputs),
+            *norm_relu(inputs),
             Conv2d(inputs, inputs // _COMPRESSION, kernel=1),
             nn.AvgPool2d(kernel_size=2),
         )
@@ -74,8 +74,4 @@ class _Transition(nn.Sequential):
 def _head(unit: _Unit, config: DenseNetConfig, *, last: bool) -> nn.Module:
     inputs, width, classes = unit.outputs, config.head_width, config.classes
     head = PoolHead(inputs, classes) if last else ConvHead(inputs, width, classes)
-    return nn.Sequential(*_norm_relu(inputs), *head)  # what a unit makes is not yet normalised
-
-
-def _norm_relu(channels: int) -> tuple[nn.Module, nn.Module]:
-    return nn.BatchNorm2d(channels), nn.ReLU(inplace=True)
+    return nn.Sequential(*norm_relu(inputs), *head)  # what a unit makes is not yet normalised

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-__all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Linear", "PoolHead"]
+__all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Linear", "PoolHead", "norm_relu"]
 
 
 class Conv2d(nn.Conv2d):
@@ -21,6 +21,11 @@ class Linear(nn.Linear):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         nn.init.zeros_(self.bias)
+
+
+def norm_relu(channels: int) -> tuple[nn.Module, nn.Module]:
+    """What comes before a convolution where maps are not yet normalised."""
+    return nn.BatchNorm2d(channels), nn.ReLU(inplace=True)
 
 
 class ConvNormReLU(nn.Sequential):

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain, cut
+from msdnet.networks.chance import Chance
 from msdnet.networks.layers import Conv2d, ConvHead, ConvNormReLU, PoolHead
 from msdnet.systems import ResNetConfig
 
@@ -18,20 +19,22 @@ class ResNet(Chain):
     """A residual network, built from its config; the block that makes a map coarser is the first of its group."""
 
     def __init__(self, config: ResNetConfig) -> None:
-        blocks = list(_blocks(config))
+        chance = Chance() if config.survival < 1 else None
+        blocks = list(_blocks(config, chance))
         stages = cut(blocks, config.exits)
         stages[0].insert(0, ConvNormReLU(config.input_channels, _WIDTHS[0], kernel=3))
         heads: list[nn.Module] = [
             ConvHead(blocks[number - 1].outputs, config.head_width, config.classes) for number in config.exits
         ]
         super().__init__(config, stages, [*heads, PoolHead(_WIDTHS[-1], config.classes)])
+        self.chance = chance
 
 
-def _blocks(config: ResNetConfig) -> Iterator["_Block"]:
+def _blocks(config: ResNetConfig, chance: Chance | None) -> Iterator["_Block"]:
     inputs = _WIDTHS[0]
     for number, survival in enumerate(config.survivals):
         width = _WIDTHS[number // config.blocks]
-        yield _Block(inputs, width, survival)
+        yield _Block(inputs, width, survival, chance)
         inputs = width
 
 
@@ -39,12 +42,12 @@ class _Block(nn.Module):
     """Two 3x3 convolutions, BN after each, beside a shortcut; ReLU after their sum.
 
     Where channels double, height and width are halved; the shortcut takes every second pixel and leaves the new
-    channels zero, so that it has no parameters.
+    channels zero, so that it has no parameters. Stochastic depth: in some training steps the convolutions are left out.
     """
 
-    def __init__(self, inputs: int, outputs: int, survival: float) -> None:
+    def __init__(self, inputs: int, outputs: int, survival: float, chance: Chance | None) -> None:
         super().__init__()
-        self.outputs, self.survival = outputs, survival
+        self.outputs, self.survival, self.chance = outputs, survival, chance
         stride = 1 if inputs == outputs else 2
         self.branch = nn.Sequential(
             ConvNormReLU(inputs, outputs, kernel=3, stride=stride),
@@ -62,11 +65,10 @@ class _Block(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         made = self.branch(maps)
-        if self.survival < 1:
-            made = made * (_survives(made, self.survival) if self.training else self.survival)
+        if self.chance is not None:
+            made = made * (self._survives(made, self.chance) if self.training else self.survival)
         return torch.relu(self.shortcut(maps) + made)
 
-
-def _survives(like: Tensor, chance: float) -> Tensor:
-    """1 or 0 for the whole batch, drawn where the batch is: a captured graph draws anew each time that it is run."""
-    return (torch.rand((), device=like.device) < chance).to(like.dtype)
+    def _survives(self, made: Tensor, chance: Chance) -> Tensor:
+        """1 or 0, for the whole batch."""
+        return (chance.uniform(device=made.device) < self.survival).to(made.dtype)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from msdnet.checks import check_whole
 from msdnet.config import NetworkConfig
 from msdnet.cost import multiply_adds, skeleton
+from msdnet.networks.chance import Chance
 
 __all__ = ["StagedNetwork", "State"]
 
@@ -47,7 +48,9 @@ class StagedNetwork(nn.Module, ABC):
     config: NetworkConfig
     exit_count: int
     heads: nn.ModuleList
-    """The classifiers, one for each exit."""
+    """The classifiers, one for each exit, or one for all."""
+    chance: Chance | None = None
+    """What it draws as it trains, if it does."""
 
     def begin(self, images: Tensor, *, lazy: bool = True) -> State:
         """The state before the first stage, of images (N, channels, height, width)."""

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain
-from msdnet.networks.layers import Conv2d, Linear
+from msdnet.networks.layers import Conv2d, PoolHead, norm_relu
 from msdnet.systems import WideResNetConfig
 
 __all__ = ["WideResNet"]
@@ -22,13 +22,7 @@ class WideResNet(Chain):
                 stride = 2 if group > 0 and block == 0 else 1
                 blocks.append(_Block(inputs, width, stride))
                 inputs = width
-        head = nn.Sequential(
-            nn.BatchNorm2d(inputs),
-            nn.ReLU(inplace=True),
-            nn.AdaptiveAvgPool2d(1),
-            nn.Flatten(),
-            Linear(inputs, config.classes),
-        )
+        head = nn.Sequential(*norm_relu(inputs), *PoolHead(inputs, config.classes))
         super().__init__(config, [nn.Sequential(*blocks)], [head])
 
 

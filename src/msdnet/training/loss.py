@@ -99,6 +99,8 @@ class BalancedExits(nn.Module):
 
     def __init__(self, network: StagedNetwork) -> None:
         super().__init__()
+        if len(network.heads) != network.exit_count:
+            raise ValueError(f"a {network.config.kind} has one classifier for all exits: there is nothing to balance")
         self.network = network
 
     def forward(self, images: Tensor) -> list[Tensor]:

@@ -5,9 +5,7 @@ such a network otherwise wait for the processor that launches them. Knows nothin
 """
 
 import copy
-import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +18,6 @@ from msdnet.training.recipe import Optimiser, Recipe
 from msdnet.training.streams import ScalesSideBySide
 
 __all__ = ["GraphedStep", "Step"]
-
-_RANDOM_NUMBERS = threading.Lock()
-"""Held by whoever captures a graph, which ties up the GPU's one random state, and by each step that draws from it."""
 
 
 class Step:
@@ -58,6 +53,8 @@ class Step:
             fused=True,
         )
         self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
+        if network.chance is not None:
+            network.chance.seed(int(torch.randint(2**62, ())), self.device)
         self._steps = torch.zeros((), dtype=torch.long, device=self.device)
         self.loss = torch.zeros((), device=self.device)
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
@@ -87,6 +84,11 @@ class Step:
             state = self.optimiser.state[parameter]
             tensors[f"momentum/{name}"] = state.setdefault("momentum_buffer", torch.zeros_like(parameter))
         return tensors
+
+    @property
+    def random_numbers(self) -> torch.Generator | None:
+        """Where a network that draws as it trains draws from."""
+        return None if self.network.chance is None else self.network.chance.generator
 
     @torch.no_grad()
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -131,22 +133,18 @@ class GraphedStep(Step):
 
     _warmup_steps = 3
     _graph: torch.cuda.CUDAGraph | None = None
-    _drawing: AbstractContextManager[object] = nullcontext()
 
     def __call__(self, batch: Batch, learning_rate: float) -> None:
         if self._graph is None:
-            with _RANDOM_NUMBERS:
-                self._capture(batch)
+            self._capture(batch)
             assert self._graph is not None
         if batch.images.shape != self._static.images.shape:
-            with self._drawing:
-                super().__call__(batch, learning_rate)
+            super().__call__(batch, learning_rate)
             return
         self._rate.fill_(learning_rate)
         self._static.images.copy_(batch.images)
         self._static.labels.copy_(batch.labels)
-        with self._drawing:
-            self._graph.replay()
+        self._graph.replay()
 
     def _quickest(self, network: StagedNetwork) -> nn.Module:
         return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
@@ -156,24 +154,25 @@ class GraphedStep(Step):
         self._static = Batch(batch.images.clone(), batch.labels.clone())
         changing = self.state() | {"loss": self.loss, "correct": self.correct, "seen": self.seen}
         before = {name: tensor.clone() for name, tensor in changing.items()}
-        random_state = torch.cuda.get_rng_state(self.device)  # which networks that leave parts out draw from
+        random_state = None if self.random_numbers is None else self.random_numbers.get_state()
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(self._warmup_steps):
                 self._compute(self._static)
         torch.cuda.current_stream().wait_stream(side)
-        if not torch.equal(random_state, torch.cuda.get_rng_state(self.device)):
-            self._drawing = _RANDOM_NUMBERS
         self.optimiser.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
+        if self.random_numbers is not None:
+            graph.register_generator_state(self.random_numbers)
         # Other threads, such as one that pins the next batch's memory, may go on with their own work.
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._compute(self._static)
         with torch.no_grad():
             for name, tensor in changing.items():
                 tensor.copy_(before[name])
-        torch.cuda.set_rng_state(random_state, self.device)
+        if self.random_numbers is not None and random_state is not None:
+            self.random_numbers.set_state(random_state)
         self._graph = graph
 
 

@@ -114,8 +114,6 @@ def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> I
 
     A signal stops them all: those under way save what they have, and `Interrupted` is raised when the last has. A
     second signal does not wait for what is one at a time, which needs no threads.
-    Random numbers that networks draw as they train (stochastic depth, drop-path) come from one state for the process:
-    side by side, such trainings are random, but not the same again.
     """
     stop = StopSignal()
     with stop.noted():

@@ -133,9 +133,8 @@ class Trainer:
         self._best = {name.removeprefix("best/"): t for name, t in tensors.items() if name.startswith("best/")}
         self.progress = _Progress(**facts["progress"])
         self._checked = self.progress.step
-        torch.set_rng_state(tensors["random_state"])
-        if self.step.device.type == "cuda" and "cuda_random_state" in tensors:
-            torch.cuda.set_rng_state(tensors["cuda_random_state"], self.step.device)
+        if self.step.random_numbers is not None:
+            self.step.random_numbers.set_state(tensors["random_state"])
 
     def run(self) -> Summary:
         """Train to the end; the test images are never looked at."""
@@ -299,10 +298,9 @@ class Trainer:
             "seen": self.step.seen,
             "losses": self._losses,
             "held_out_indices": torch.tensor(self.data.held_out_indices),
-            "random_state": torch.get_rng_state(),
         }
-        if self.step.device.type == "cuda":
-            tensors["cuda_random_state"] = torch.cuda.get_rng_state(self.step.device)
+        if self.step.random_numbers is not None:
+            tensors["random_state"] = self.step.random_numbers.get_state()
         facts = self.facts | {"progress": dataclasses.asdict(progress)}
         save_tensors(self.folder / CHECKPOINT, tensors, facts)
 
