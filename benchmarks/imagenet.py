@@ -28,6 +28,9 @@ def main() -> None:
     options = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    known = {one for name in EXPERIMENTS for one in find_experiment(name).everyone}
+    if unknown := set(options.only or ()) - known:
+        parser.error(f"no such systems: {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
     needed: dict[str, list[str]] = {}
     networks: dict[str, dict[str, float]] = {}
     for name in EXPERIMENTS:

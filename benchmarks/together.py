@@ -30,7 +30,7 @@ PRESETS = ["resnet_20", "resnet_110", "densenet_bc_28_12", "cifar_batch_4"]
 
 def rate(preset: str, recipe: Recipe, at_once: int, seconds: float, data: CifarData) -> float:
     """Images per second of so many trainings of one network together."""
-    ready = threading.Barrier(at_once)
+    ready = threading.Barrier(at_once, timeout=300)  # should one fail before the others are ready
     steps, spent = [0] * at_once, [0.0] * at_once
 
     def train(place: int, _stop: StopSignal) -> None:

@@ -324,10 +324,22 @@ def reproduced() -> dict[str, Lines | Pictures]:
 
 
 def reproduced_figures() -> Iterator[str]:
-    shown = reproduced()
+    shown, missing = reproduced(), _missing()
     for name, chart in shown.items():
         yield f"\n![{chart.title}](figures/{name}.svg)"
+        if missing.get(name):
+            yield f"\nStill to be trained: {', '.join(missing[name])}."
     yield "" if shown else "\nNo figures yet: nothing is measured.\n"
+
+
+def _missing() -> dict[str, list[str]]:
+    """What each figure is to show and does not yet, by the figure's name."""
+    return {
+        figure.name: [f"`{subject.name}`" for subject in figure.subjects if subject.name not in measured]
+        for experiment in map(find_experiment, EXPERIMENTS)
+        for measured in [_measured(experiment)]
+        for figure in experiment.figures
+    }
 
 
 @cache
@@ -336,11 +348,14 @@ def _judged() -> dict[Claim, Finding | None]:
 
 
 def verdicts() -> Iterator[str]:
-    found = _judged().values()
-    held = sum(finding.holds for finding in found if finding)
-    missed = sum(not finding.holds for finding in found if finding)
-    open_ones = len(found) - held - missed
-    yield f"\nOf {len(found)} claims {held} were found true, {missed} false, {open_ones} are not judged.\n"
+    judged = {claim: finding for claim, finding in _judged().items() if finding}
+    held = sum(finding.holds for finding in judged.values())
+    at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
+    open_ones = len(_judged()) - len(judged)
+    yield (
+        f"\nOf {len(_judged())} claims {held} were found true, {len(judged) - held} false, {open_ones} are not judged. "
+        f"{at_once} of the judged take no experiment: costs are counted, or a model of the package is known.\n"
+    )
 
 
 def claims_table() -> Iterator[str]:

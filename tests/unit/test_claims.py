@@ -136,7 +136,11 @@ def test_the_abstract_is_judged_by_its_parts() -> None:
     [
         ("network reduction", "134.1 instead of 199.5 million", True),
         ("lazy evaluation", "13.3 instead of 15.0 million multiply-adds to its first exit, fewer at 7 of 11", True),
-        ("more filters to high-resolution maps", "DenseNet-100 0.80 M parameters, 288 M multiply-adds", True),
+        (
+            "more filters to high-resolution maps",
+            "DenseNet-100: 69% of the multiply-adds at full size, 0.80 M parameters",
+            True,
+        ),
     ],
 )
 def test_costs_are_counted_without_any_training(words: str, measured: str, holds: bool) -> None:

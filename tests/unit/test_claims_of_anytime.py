@@ -38,21 +38,35 @@ def test_exits_that_cannot_be_met_prove_nothing() -> None:
 
 @pytest.mark.parametrize(("ours", "columns", "holds"), [(76.0, 70.0, True), (75.0, 70.0, False), (76.0, 78.0, False)])
 def test_all_columns_of_fractalnet_and_the_published_one_are_met(ours: float, columns: float, holds: bool) -> None:
-    """The published one has 76.27 per cent at 845 million, where MSDNet has its last answer."""
+    """The published ones have 75.68 to 76.70 per cent, for more than MSDNet can spend."""
     msdnet = network("cifar_anytime", (15, 60), (100, ours))
     finding = found("outperform FractalNets", all_of(msdnet, network("fractalnet_20", (70, 50), (300, columns))))
     assert finding.holds is holds
-    assert f"({ours - 76.27:+.1f} against those that cost more" in finding.measured
+    assert f"({ours - 76.70:+.1f} to {ours - 75.68:+.1f} against those that cost more" in finding.measured
 
 
-@pytest.mark.parametrize(("first", "second", "holds"), [(59.5, 65.0, True), (61.5, 65.0, False), (59.5, 71.0, False)])
+@pytest.mark.parametrize(
+    ("first", "second", "on_par", "advantage"),
+    [
+        (59.5, 65.0, True, False),
+        (60.5, 65.0, True, True),
+        (61.5, 65.0, False, True),
+        (58.5, 65.0, False, False),  # above is not on par
+        (59.5, 71.0, False, False),
+    ],
+)
 def test_ensembles_are_met_at_their_first_network_and_from_the_second_on(
-    first: float, second: float, holds: bool
+    first: float, second: float, on_par: bool, advantage: bool
 ) -> None:
-    ensembles = [network(name, (20, first), (60, second), (500, 90)) for name in ENSEMBLES]
+    """MSDNet has 60 per cent at 20 million; other ensembles begin at 30, which is not the least budget."""
+    ensembles = [network(name, (30, 90), (60, second), (500, 90)) for name in ENSEMBLES]
+    ensembles[2] = network(ENSEMBLES[2], (20, first), (60, second), (500, 90))
     finding = found("as soon as they need a second one", all_of(MSDNET, *ensembles))
-    assert finding.holds is holds
+    assert finding.holds is on_par
     assert "(-16.0 to -16.0 against those that cost more than it can spend)" in finding.measured
+    finding = found("ensembles have an advantage", all_of(MSDNET, *ensembles))
+    assert finding.holds is advantage
+    assert f"{60 - first:+.1f} points against the cheapest first network, at 20 million" in finding.measured
 
 
 @pytest.mark.parametrize(("later", "holds"), [(66.0, True), (73.5, False), (75.0, False)])
@@ -64,7 +78,7 @@ def test_ensembles_gain_less_up_to_the_full_cost(later: float, holds: bool) -> N
     assert f"five ResNet-20 {later - 60:+.1f} points, MSDNet +14.0" in finding.measured
 
 
-@pytest.mark.parametrize(("gains", "holds"), [((4, 2, 0.5, 0.3), True), ((2, 2, 2, 2), False)])
+@pytest.mark.parametrize(("gains", "holds"), [((4, 2, 0.5, 0.3), True), ((4, 2, 1.5, 1), False), ((2, 2, 2, 2), False)])
 def test_ensembles_that_level_off(gains: tuple[float, ...], holds: bool) -> None:
     def ensemble(name: str) -> Measurement:
         accuracy = [60.0 + sum(gains[:k]) for k in range(5)]

@@ -195,7 +195,7 @@ def _reproduce(
         _draw(experiment, measured, figures, failures, as_json)
     if failures:
         names = ", ".join(failure.name for failure in failures)
-        raise ValueError(f"{len(failures)} of {len(chosen)} systems came to nothing: {names}; see above why")
+        raise ValueError(f"these came to nothing: {names}; see above why")
 
 
 def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed: bool) -> "DataConfig":

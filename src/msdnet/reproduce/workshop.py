@@ -123,7 +123,11 @@ class Workshop:
                 ready.append(subject)
             elif subject.name not in told:
                 failures.append(Failure(subject.name, f"not measured without {', '.join(without)}"))
-        return failures + self._do(partial(self._measure, data), ready, 1)
+        failures += self._do(partial(self._measure, data), ready, 1)
+        # What could not be measured after its training was tried once more.
+        still = {failure.name: failure for failure in failures}
+        measured = {subject.name for subject in ready if self.file_of(subject).exists()}
+        return [failure for name, failure in still.items() if name not in measured]
 
     def _costliest_first(self, networks: Sequence[Trained]) -> list[Trained]:
         """So that the last to end is a short one."""

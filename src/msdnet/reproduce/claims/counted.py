@@ -1,11 +1,14 @@
 """Claims for which nothing needs to be trained: networks are built without values, and counted."""
 
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 
 import torch
+from torch import nn
 
 from msdnet.config import NetworkConfig
+from msdnet.cost import on_meta
 from msdnet.models import find_bundle, model_names
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import preset_config
@@ -44,6 +47,8 @@ def _small_model(_: Measured) -> Finding:
         raise NotMeasured(f"{_SMALL_MODEL} on test images")
     parameters, error = _parameters(manifest.network), 100 * (1 - manifest.test.accuracy[-1])
     words = f"the model `{_SMALL_MODEL}`: {parameters:.2f} M parameters, {error:.2f} % of the test images wrong"
+    if "teacher" in manifest.provenance:
+        words += "; another network taught it, unlike the paper's"
     return Finding(words, parameters < 1 and error < 7)
 
 
@@ -67,16 +72,30 @@ def _lazy_evaluation(_: Measured) -> Finding:
 
 
 def _filters_of_densenets(_: Measured) -> Finding:
-    """What a parameter is used for grows with the size of the maps that it works on."""
-    words, uses, parameters = [], [], []
+    words, found = [], []
     for name, written in {"densenet_bc_100_12": "DenseNet-100", "resnet_110": "ResNet-110"}.items():
-        parameters.append(_parameters(name))
-        cost = _millions(name)[-1]
-        uses.append(cost / parameters[-1])
+        shares, parameters, cost = _share_at_full_size(name), _parameters(name), _millions(name)[-1]
         words.append(
-            f"{written} {parameters[-1]:.2f} M parameters, {cost:.0f} M multiply-adds, {uses[-1]:.0f} for each"
+            f"{written}: {shares:.0%} of the multiply-adds at full size, {parameters:.2f} M parameters, "
+            f"{cost:.0f} M multiply-adds"
         )
-    return Finding("; ".join(words), parameters[0] < parameters[1] and uses[0] > uses[1])
+        found.append((shares, -parameters, cost))
+    return Finding("; ".join(words), all(dense > residual for dense, residual in zip(*found, strict=True)))
+
+
+def _share_at_full_size(name: str) -> float:
+    """Of a network's multiply-adds, those that make maps as high and wide as the images."""
+    network, costs = on_meta(_network(name)), Counter[int]()
+
+    def count(module: nn.Module, _inputs: object, made: torch.Tensor) -> None:
+        assert isinstance(module, nn.Conv2d)
+        costs[made.shape[-1]] += made[0].numel() * module.weight[0].numel()
+
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            module.register_forward_hook(count)
+    network(torch.empty(1, 3, _SIDE, _SIDE, device="meta"))
+    return costs[_SIDE] / costs.total()
 
 
 CLAIMS = (

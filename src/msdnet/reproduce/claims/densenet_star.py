@@ -1,5 +1,7 @@
 """Claims about DenseNet*, whose growth doubles after each transition (figure 8)."""
 
+import numpy as np
+
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured
 from msdnet.reproduce.claims.readings import in_steps, span
 from msdnet.reproduce.claims.systems import DENSENETS, STARS, best_of_msdnets
@@ -7,14 +9,20 @@ from msdnet.reproduce.figure import anytime, sizes
 
 __all__ = ["CLAIMS"]
 
+_A_FEW_POINTS = 3
+
 
 def _anytime(measured: Measured) -> Finding:
-    """Ensembles; what they bring beyond MSDNet's full cost is told and does not count, as in figure 5."""
+    """Ensembles; what they bring beyond MSDNet's full cost is told and does not count, as in figure 5.
+
+    Slightly worse is behind everywhere, and by less than a few points on average.
+    """
     star, plain = measured["ensemble_densenets_star_varying"], measured["ensemble_densenets_varying"]
     over_plain = [gain for side in in_steps(star).gains(anytime([plain])) for gain in side]
     msdnet = in_steps(measured["cifar_anytime"]).gains(anytime([star]))
     words = f"{span(over_plain)} points against DenseNets; MSDNet {msdnet.against('DenseNets*')}"
-    return Finding(words, bool(over_plain) and min(over_plain) > ON_PAR and msdnet.above(0))
+    slightly = msdnet.above(0) and float(np.mean(msdnet.within)) < _A_FEW_POINTS
+    return Finding(words, bool(over_plain) and min(over_plain) > ON_PAR and slightly)
 
 
 def _budgeted(measured: Measured) -> Finding:
@@ -24,8 +32,7 @@ def _budgeted(measured: Measured) -> Finding:
     words = (
         f"{span(over_plain)} points against DenseNets of about the same cost; MSDNets {msdnets.against('DenseNets*')}"
     )
-    holds = min(over_plain) > ON_PAR and bool(msdnets.within) and msdnets.outperforms(ON_PAR, on_par=ON_PAR)
-    return Finding(words, holds)
+    return Finding(words, min(over_plain) > ON_PAR and msdnets.outperforms(ON_PAR, on_par=ON_PAR))
 
 
 CLAIMS = (

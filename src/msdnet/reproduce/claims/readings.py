@@ -27,7 +27,8 @@ class Gains(NamedTuple):
 
     def outperforms(self, margin: float, on_par: float) -> bool:
         """Above the others by more than a margin wherever it can spend as much, and on par where they spend more."""
-        return min(self.within, default=np.inf) > margin and min(self.beyond, default=np.inf) > -on_par
+        within, beyond = (min(gains, default=np.inf) for gains in self)
+        return bool(self.within or self.beyond) and within > margin and beyond > -on_par
 
     def against(self, others: str) -> str:
         """In words."""

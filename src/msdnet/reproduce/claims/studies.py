@@ -216,7 +216,8 @@ CLAIMS = (
         "ablation",
     ),
     Claim(
-        "ablation: the plain network is substantially better at its cost than MSDNet without dense connections",
+        "ablation: the plain network is substantially better at its cost than MSDNet without dense connections, "
+        "which suggests that these matter above all where there are several classifiers",
         "B.1",
         _plain_above_not_dense,
         "ablation",

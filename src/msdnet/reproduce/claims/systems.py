@@ -38,13 +38,13 @@ VARYING = ("ensemble_resnets_varying", "ensemble_densenets_varying")
 IDENTICAL = ("ensemble_resnet_20", "ensemble_densenet_bc_28_12")
 ENSEMBLES = (*VARYING, *IDENTICAL)
 STOCHASTIC, FRACTALNET, PUBLISHED = "stochastic_110", "fractalnet_20", "the published FractalNet-20"
-WIDE_RESNETS = ("wide_resnet_16_4", "wide_resnet_40_4")
+WIDE_RESNETS = ("wide_resnet_16_2", "wide_resnet_40_2")
 NAMES = {
     "resnet_mc": "ResNet-MC",
     "densenet_mc": "DenseNet-MC",
     "stochastic_110": "stochastic depth 110",
-    "wide_resnet_16_4": "Wide ResNet 16-4",
-    "wide_resnet_40_4": "Wide ResNet 40-4",
+    "wide_resnet_16_2": "Wide ResNet 16-2",
+    "wide_resnet_40_2": "Wide ResNet 40-2",
     "fractalnet_20": "FractalNet-20",
     "ensemble_resnets_varying": "ResNets of varying sizes",
     "ensemble_densenets_varying": "DenseNets of varying sizes",
