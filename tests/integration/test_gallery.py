@@ -122,9 +122,9 @@ def test_the_command_makes_it_and_draws_it_again(bundle: Bundle, tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert "quick on cifar10 test, the first 1,000: 1,000 images" in done.stdout
     assert "The paper: early classifiers recognise prototypical images" in done.stdout
-    record = read_gallery(tmp_path / "results/gallery.json")
+    record = read_gallery(tmp_path / "results/gallery_quick.json")
     assert [one.name for one in record.classes] == ["cat", "ship"]
-    figure = tmp_path / "results/figures/gallery.svg"
+    figure = tmp_path / "results/figures/gallery_quick.svg"
     drawn = figure.read_text()
     figure.unlink()
     told = json.loads(run(*options, "--draw", "--json").stdout)
@@ -142,11 +142,11 @@ def test_it_is_drawn_for_the_model_that_made_it_only(bundle: Bundle, made: Galle
     other = shutil.copytree(bundle.folder, tmp_path / "other")
     manifest = json.loads((other / MANIFEST).read_text())
     temperatures = [2 * value for value in manifest["temperatures"]]
-    (other / MANIFEST).write_text(json.dumps(manifest | {"name": "other", "temperatures": temperatures}))
-    made.save(tmp_path / "gallery.json")
+    (other / MANIFEST).write_text(json.dumps(manifest | {"temperatures": temperatures}))
+    made.save(tmp_path / "gallery_quick.json")
     refused = run("--model", str(other), "--results", str(tmp_path), "--draw")
     assert refused.returncode == 1
-    assert "made by quick, which is another model than other" in refused.stderr
+    assert "made by another quick than this" in refused.stderr
     assert not (tmp_path / "figures").exists()
 
 

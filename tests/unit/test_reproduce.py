@@ -330,17 +330,71 @@ def measured(
         network={},
         recipe={},
         seeds=(0,),
-        images={},
+        images={"training": 45_000},
         parameters=1,
-        costs=tuple(cost - 1_000_000 for cost in costs),
+        costs=tuple(max(1, cost - 1_000_000) for cost in costs),
         whole_costs=costs,
         cost_alone=costs[-1],
         held_out_accuracy=accuracy,
         test_accuracy=accuracy,
         points=points,
         training=None,
-        trained_by=(),
+        trained_by=({"msdnet": "1.0"},),
         made_by={"msdnet": "1.0"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"test_accuracy": []}, "test_accuracy must have an entry for each of 2 exits, got 0"),
+        ({"test_accuracy": [0.5]}, "test_accuracy must have an entry for each of 2 exits, got 1"),
+        ({"test_accuracy": [0.5, 7]}, "each of test_accuracy must be at least 0 and at most 1, got 7"),
+        ({"test_accuracy": ["a", 0.5]}, "each of test_accuracy must be a number"),
+        ({"held_out_accuracy": [None, 0.5]}, "each of held_out_accuracy must be a number"),
+        ({"held_out_accuracy": [float("nan"), 0.5]}, "each of held_out_accuracy must be at least 0"),
+        ({"costs": [-5, 3]}, "each of costs must be at least 1, got -5"),
+        ({"whole_costs": []}, "whole_costs must have an entry for each of 2 exits, got 0"),
+        ({"points": None}, "points"),
+        ({"trained_by": []}, "trained_by must tell what trained it"),
+        ({"name": "two"}, "is of another system: name is 'two', not 'one'"),
+    ],
+)
+def test_a_damaged_result_is_named_with_what_is_wrong(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(dataclasses.asdict(measured("one", (10, 20), (0.5, 0.6))) | change))
+    with pytest.raises((ValueError, TypeError)) as refused:
+        read_measurement(path)
+    assert str(path) in str(refused.value)
+    assert message in str(refused.value)
+
+
+def test_results_of_other_images_are_told_before_anything_is_trained(
+    images: Path, tmp_path: Path, done: Workshop
+) -> None:
+    found = done.measured(RESNET)
+    assert found is not None
+    here = workshop(images, tmp_path)
+    others = dataclasses.replace(found, images={**found.images, "training": 7})
+    with pytest.raises(ValueError, match=r"resnet.json: made of other images than those here.*training is 7, not 90"):
+        here.carry_out([MANY_EXITS], beside=[others])
+    assert here.standing(MANY_EXITS) == "missing"
+    assert here.carry_out([MANY_EXITS], beside=[found]) == []
+
+
+def test_a_try_of_fewer_images_does_not_pass_for_another() -> None:
+    experiment = find_experiment("anytime-cifar100").tried_with("300 images", subset=300)
+    one = experiment.everyone["resnet_mc"]
+    found = dataclasses.replace(
+        measured("resnet_mc", (10, 20), (0.5, 0.6)),
+        network=one.network.to_dict(),
+        recipe=dataclasses.asdict(one.recipe),
+        images={"training": 5},
+    )
+    with pytest.raises(ValueError, match=r"resnet_mc.json: made in another way.*training images is 5, not 300"):
+        check_comparable([(one, Path("resnet_mc.json"), found)], experiment.training_images)
+    assert all(curve.subjects for figure in experiment.figures for curve in figure.curves), (
+        "published ones are left out"
     )
 
 

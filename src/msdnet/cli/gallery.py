@@ -41,20 +41,21 @@ def show_gallery(
     from msdnet.report import write_chart
     from msdnet.reproduce import GALLERY, GALLERY_MODEL, make_gallery, read_gallery
 
-    file = results / f"{GALLERY}.json"
     if draw and classes:
         raise ValueError("--draw shows the classes that were chosen before; without it, --class chooses others")
-    if draw and not file.exists():
-        raise ValueError(f"{results}: nothing is measured yet that could be drawn")
     loaded = msdnet.load(model or GALLERY_MODEL)
+    name = GALLERY if loaded.manifest.name == GALLERY_MODEL else f"{GALLERY}_{loaded.manifest.name}"
+    file = results / f"{name}.json"
+    if draw and not file.exists():
+        raise ValueError(f"{file}: nothing is measured yet that could be drawn")
     images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
     made = read_gallery(file) if draw else make_gallery(loaded, images, classes)
     if made.fingerprint != loaded.bundle.fingerprint:
         raise ValueError(
-            f"{file}: made by {made.model}, which is another model than {loaded.manifest.name}; --model names the one "
-            "that made it, and without --draw it is made anew"
+            f"{file}: made by another {made.model} than this; --model names the one that made it, and without --draw "
+            "it is made anew"
         )
-    written = write_chart(made.chart(images), figures / f"{GALLERY}.svg")
+    written = write_chart(made.chart(images), figures / f"{name}.svg")
     if not draw:
         made.save(file)
     claims = judged(GALLERY, {})

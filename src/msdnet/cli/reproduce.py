@@ -4,11 +4,13 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msdnet.checks import check_folder_writable
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import plan_gallery, show_gallery
 from msdnet.cli.names import complete_models
@@ -101,6 +103,8 @@ def reproduce(
     if list_all or name is None:
         _list(as_json)
         return
+    if plan and draw:
+        raise ValueError("--plan and --draw: one or the other")
     changes = _changes(epochs, batch_size, subset)
     place = "try" if changes else "reproduction"
     results, runs = results or Path("results", place), runs or Path("runs", place)
@@ -114,21 +118,26 @@ def reproduce(
             show_gallery(model, data, classes or [], results=results, figures=drawn, draw=draw, as_json=as_json)
         return
     _refuse(name, {"--model": model, "--class": classes})
-    experiment = _find(name, data, epochs, batch_size).tried_with(*changes)
-    workshop = Workshop(
-        _data_config(experiment.dataset, data, subset, needed=not (plan or draw)),
-        results,
-        runs,
-        device=device,
-        at_once=at_once,
-        say=lambda text: typer.echo(text, err=as_json),
-        name=experiment.dataset,
-    )
-    measured_of(experiment, workshop)  # what cannot be drawn beside the rest is better told before hours of training
+    experiment = _find(name, data, epochs, batch_size).tried_with(*changes, subset=subset)
+    chosen = _chosen(experiment, only or [])
+    _check_places(device, None if plan else figures)
+    config = _data_config(experiment.dataset, data, subset, needed=not (plan or draw))
+    say = partial(typer.echo, err=as_json)
+    workshop = Workshop(config, results, runs, device=device, at_once=at_once, say=say, name=experiment.dataset)
+    measured = measured_of(experiment, workshop)  # what cannot be drawn with the rest is better told before training
     if plan:
-        _plan(experiment, workshop, _chosen(experiment, only or []), as_json)
+        _plan(experiment, workshop, chosen, as_json)
     else:
-        _reproduce(experiment, workshop, _chosen(experiment, only or []), drawn, draw=draw, as_json=as_json)
+        _reproduce(experiment, workshop, chosen, measured, drawn, draw=draw, as_json=as_json)
+
+
+def _check_places(device: str | None, figures: Path | None) -> None:
+    """Better now than after a training."""
+    from msdnet.training.distributed import pick_device
+
+    pick_device(device)
+    if figures is not None:
+        check_folder_writable(figures)
 
 
 def _changes(epochs: int | None, batch_size: int | None, subset: int | None) -> list[str]:
@@ -173,18 +182,25 @@ def _chosen(experiment: "Experiment", only: list[str]) -> list["Subject"]:
     for name in only:
         if name not in everyone:
             raise ValueError(f"{experiment.name} has no system {name!r}; {did_you_mean(name, everyone)}")
-    return [everyone[name] for name in only] or list(experiment.subjects)
+    return [everyone[name] for name in dict.fromkeys(only)] or list(experiment.subjects)
 
 
 def _reproduce(
-    experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], figures: Path, *, draw: bool, as_json: bool
+    experiment: "Experiment",
+    workshop: "Workshop",
+    chosen: list["Subject"],
+    known: "Mapping[str, Measurement]",
+    figures: Path,
+    *,
+    draw: bool,
+    as_json: bool,
 ) -> None:
     from msdnet.reproduce import charts, measured_of
     from msdnet.training import Interrupted
     from msdnet.training.distributed import is_first
 
     try:
-        failures = [] if draw else workshop.carry_out(chosen)
+        failures = [] if draw else workshop.carry_out(chosen, beside=known.values())
     except Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
@@ -228,8 +244,9 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     found = []
     for planned in make_plan(experiment, workshop, chosen):
         found.append(planned)
-        took = f"{duration(planned.seconds):>9}" if planned.seconds else ""
-        typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}", err=as_json)
+        took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
+        why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
+        typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}{why}", err=as_json)
     total = sum(planned.seconds for planned in found)
     if as_json:
         typer.echo(json.dumps({"networks": [asdict(planned) for planned in found], "seconds": total}))

@@ -99,11 +99,15 @@ def _missing(chosen: Sequence[Chosen]) -> str:
 def choose(found: EasyAndHard, labels: NDArray[np.int64], wanted: Sequence[int] = ()) -> Iterator[Chosen]:
     """Some classes, and for each some of its easy and of its hard images, drawn at random as in the paper.
 
-    Where none are wanted, they are those with most hard images, of which there are few; then those with most images.
+    Where none are wanted, they are those with most hard images, of which there are few, and of these first those that
+    have easy ones, too; then those with most images.
     """
     count = int(labels.max()) + 1
-    hard_ones, all_images = np.bincount(labels[found.hard], minlength=count), np.bincount(labels, minlength=count)
-    ranked = [int(label) for label in np.lexsort((-all_images, -hard_ones)) if all_images[label]]
+    easy_ones, hard_ones, all_images = (
+        np.bincount(labels[chosen], minlength=count) for chosen in (found.easy, found.hard, slice(None))
+    )
+    one_sided = (easy_ones == 0) | (hard_ones == 0)
+    ranked = [int(label) for label in np.lexsort((-all_images, -hard_ones, one_sided)) if all_images[label]]
     for label in wanted or ranked[:_CLASSES]:
         chance = np.random.default_rng((_SEED, label))  # the same images, whichever other classes are shown
         yield Chosen(label, *(_drawn(chance, (labels == label) & images) for images in found))

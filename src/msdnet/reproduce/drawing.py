@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from msdnet.files import CIFAR
 from msdnet.report import write_chart
 from msdnet.report.charts import Lines
 from msdnet.reproduce.experiment import Experiment
@@ -19,7 +20,7 @@ def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measure
     everyone = experiment.everyone.values()
     found = [(subject, workshop.file_of(subject), workshop.measured(subject)) for subject in everyone]
     known = [(subject, path, measured) for subject, path, measured in found if measured is not None]
-    check_comparable(known)
+    check_comparable(known, experiment.training_images if experiment.dataset in CIFAR else None)
     return {subject.name: measured for subject, _, measured in known}
 
 

@@ -21,6 +21,7 @@ class Experiment:
     """cifar10, cifar100 or imagenet."""
     figures: tuple[Figure, ...]
     training_images: int = 45_000
+    """Of ImageNet, for which another folder of images may stand, about so many."""
     side: int = 32
     """Of the images."""
 
@@ -34,8 +35,18 @@ class Experiment:
         """The same by their names, and the members of ensembles, which are measured on the way."""
         return {one.name: one for subject in self.subjects for one in (*trained_for(subject), subject)}
 
-    def tried_with(self, *changes: str) -> "Experiment":
-        """The same, with what was changed to try it in every title, so that nobody takes it for the real one."""
-        note = f" (a try: {', '.join(changes)})" if changes else ""
-        figures = tuple(replace(figure, title=f"{figure.title}{note}") for figure in self.figures)
-        return replace(self, title=f"{self.title}{note}", figures=figures)
+    def tried_with(self, *changes: str, subset: int | None = None) -> "Experiment":
+        """The same, with what was changed to try it in every title, so that nobody takes it for the real one.
+
+        What others have published is nothing to compare a try with, and left out.
+        - subset: training images, if not all of them
+        """
+        if not changes:
+            return self
+        note = f" (a try: {', '.join(changes)})"
+        figures = tuple(
+            replace(figure, title=f"{figure.title}{note}", curves=tuple(c for c in figure.curves if c.subjects))
+            for figure in self.figures
+        )
+        images = min(subset or self.training_images, self.training_images)
+        return replace(self, title=f"{self.title}{note}", figures=figures, training_images=images)

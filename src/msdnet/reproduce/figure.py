@@ -76,7 +76,7 @@ class Figure:
                 [place.x for place in places],
                 [place.y for place in places],
                 colour=curve.colour,
-                kind=curve.kind,
+                kind=curve.kind if len(places) > 1 else "dots",
                 dashed=curve.dashed,
                 marks=curve.marks,
             )

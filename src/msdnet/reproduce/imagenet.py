@@ -14,7 +14,7 @@ MSDNETS = tuple(f"imagenet_{k}" for k in _STEPS)
 RESNETS = tuple(f"imagenet_resnet_{layers}" for layers in (10, 18, 26, 34, 50))
 DENSENETS = tuple(f"imagenet_densenet_{layers}" for layers in (37, 57, 77, 99, 121))
 _ALEXNET_RATE = 0.1  # of the others': without BN it does not bear more
-_TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
+_TRAINING_IMAGES, _SIDE, _CLASSES = 1_281_167 - 50_000, 224, 1000
 
 
 class _Systems(Systems):
@@ -43,6 +43,10 @@ class _Systems(Systems):
         }
 
 
+def _data(classes: int) -> str:
+    return "ImageNet" if classes == _CLASSES else f"a folder of {classes} classes"
+
+
 def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
     each = zip(_STEPS, systems.msdnets, (6, 3, 0), strict=True)
@@ -51,7 +55,7 @@ def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
         Curve("MSDNet, k = 7, lazy", systems.msdnets[-1:], computed, 0, dashed=True, marks=False),
         *(Curve(name, (one,), anytime, colour) for colour, (name, one) in enumerate(systems.ensembles.items(), 1)),
     ]
-    title = "Anytime prediction on ImageNet"
+    title = f"Anytime prediction on {_data(classes)}"
     figures = (Figure("anytime_imagenet", title, tuple(curves)),)
     return Experiment("anytime-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE)
 
@@ -70,6 +74,6 @@ def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
         Curve("GoogLeNet", (systems.one("imagenet_googlenet"),), sizes, 3, kind="dots"),
         Curve("AlexNet", (systems.alexnet,), sizes, 4, kind="dots"),
     ]
-    title = "Budgeted batch classification on ImageNet"
+    title = f"Budgeted batch classification on {_data(classes)}"
     figures = (Figure("budgeted_imagenet", title, tuple(curves)),)
     return Experiment("budgeted-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE)

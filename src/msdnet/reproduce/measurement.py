@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_same, from_mapping, make_tuples, table_from_json
+from msdnet.checks import check_number, check_same, check_whole, from_mapping, make_tuples, table_from_json
 from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
@@ -52,7 +52,21 @@ class Measurement:
     """Versions, hardware and commit of the measuring."""
 
     def __post_init__(self) -> None:
-        make_tuples(self, "seeds", "trained_by", "costs", "whole_costs", "held_out_accuracy", "test_accuracy")
+        make_tuples(self, "seeds", "trained_by", "costs", "whole_costs", "held_out_accuracy", "test_accuracy", "points")
+        if any(getattr(self, name) is None for name in ("costs", "points", "trained_by")):
+            raise TypeError("costs, points and trained_by must be lists, got nothing")
+        exits = len(self.costs)
+        for name in ("costs", "whole_costs", "held_out_accuracy", "test_accuracy"):
+            values = getattr(self, name)
+            if not values or len(values) != exits:
+                raise ValueError(f"{name} must have an entry for each of {exits} exits, got {len(values)}")
+            for value in values:
+                if name.endswith("costs"):
+                    check_whole(f"each of {name}", value)
+                else:
+                    check_number(f"each of {name}", value, low=0, high=1)
+        if not self.trained_by:
+            raise ValueError("trained_by must tell what trained it, got nothing")
         points = (p if isinstance(p, BudgetPoint) else from_mapping(BudgetPoint, p, "a point") for p in self.points)
         object.__setattr__(self, "points", tuple(points))
 
@@ -72,17 +86,24 @@ def save_result(path: Path, values: Mapping[str, Any]) -> None:
 
 def read_measurement(path: Path) -> Measurement:
     """What was measured before; `FileNotFoundError` if it was not."""
-    return from_mapping(Measurement, table_from_json(path.read_text(), str(path), FORMAT), str(path))
+    found = from_mapping(Measurement, table_from_json(path.read_text(), str(path), FORMAT), str(path))
+    check_same(f"{path}: is of another system: name", found.name, path.stem)
+    return found
 
 
-def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]]) -> None:
-    """Refuse to draw into one figure what was not made in one way; the file that differs is named."""
+def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], training_images: int | None = None) -> None:
+    """Refuse to draw into one figure what was not made in one way; the file that differs is named.
+
+    - training_images: how many there are, where that is known
+    """
     for subject, path, found in measured:
         differs = _differs(path, "this experiment")
         check_same(f"{differs}: network", NetworkConfig.from_dict(found.network).to_dict(), subject.network.to_dict())
         recipe = from_mapping(Recipe, found.recipe, f"{path}: recipe")  # what is newer than the file has its default
         check_same(f"{differs}: recipe", dataclasses.asdict(recipe), dataclasses.asdict(subject.recipe))
         check_same(f"{differs}: seeds", found.seeds, tuple(trained.seed for trained in trained_for(subject)))
+        if training_images is not None:
+            check_same(f"{differs}: training images", found.images.get("training"), training_images)
     for _, path, found in measured:
         _, first_path, first = measured[0]
         differs = _differs(path, str(first_path))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -29,6 +29,8 @@ class Planned:
     standing: Standing
     seconds: float
     """To train what is left of it here, by itself."""
+    asked_by_ensemble: bool = False
+    """It is measured, but an ensemble asks the network itself, which is not here."""
 
 
 def make_plan(
@@ -46,16 +48,19 @@ def make_plan(
         if isinstance(subject, Ensemble) and workshop.standing(subject) != "measured"
         for trained in subject.members
     }
-    device = pick_device(workshop.device)
-    images = min(workshop.data.subset or experiment.training_images, experiment.training_images)
+    device, images = pick_device(workshop.device), experiment.training_images
     join_processes(device)
+    times: dict[Trained, float] = {}  # those that differ in their seeds alone take the same
     for trained in networks.values():
+        measured = workshop.standing(trained) == "measured"
         standing = workshop.training_standing(trained) if trained in to_ask else workshop.standing(trained)
         if standing in ("measured", "trained"):
             yield Planned(trained.name, standing, 0.0)
-        else:
-            left = 1 - workshop.share_trained(trained)
-            yield Planned(trained.name, standing, left * _training_seconds(trained, experiment.side, images, device))
+            continue
+        alike = replace(trained, name="", seed=0)
+        if alike not in times:
+            times[alike] = _training_seconds(trained, experiment.side, images, device)
+        yield Planned(trained.name, standing, (1 - workshop.share_trained(trained)) * times[alike], measured)
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:
@@ -64,6 +69,8 @@ def _training_seconds(trained: Trained, side: int, images: int, device: torch.de
     What it takes to read images from a disk is not in it.
     """
     recipe = trained.recipe
+    if recipe.batch_size > images:
+        raise ValueError(f"batch_size (--batch-size) must be at most the {images} training images")
     rows = recipe.batch_size if device.type == "cuda" else min(_ROWS_ON_CPU, recipe.batch_size)
     classes = trained.network.classes
     labels = np.arange(2 * classes) % classes

@@ -93,8 +93,11 @@ class Workshop:
             return 0.0
         return float(load_facts(path)["progress"]["epoch"] / trained.recipe.epochs)
 
-    def carry_out(self, subjects: Iterable[Subject]) -> list[Failure]:
-        """Train and measure what is not measured yet. What was interrupted goes on where it was."""
+    def carry_out(self, subjects: Iterable[Subject], beside: Iterable[Measurement] = ()) -> list[Failure]:
+        """Train and measure what is not measured yet. What was interrupted goes on where it was.
+
+        - beside: what is to be drawn with it; refused before anything is trained if it was made of other images
+        """
         if self.at_once > 1 and several_processes():
             raise ValueError("several networks at once (--at-once) are for one process: torchrun's train one together")
         if self.at_once > 1 and self.data.dataset == FOLDER:
@@ -108,6 +111,11 @@ class Workshop:
             data = open_data(self.data.found(), device)
             for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
                 check_folder_writable(folder)
+            here = {**describe_data(data), "test": data.size("test")}
+            for one in beside:
+                path = self.file_of(wanted[0]).with_stem(one.name)
+                hint = "made of other images than those here; give these, or another folder for results (--results)"
+                check_same(f"{path}: {hint}: images", one.images, here)
         return self._carry_out(wanted, data)
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
@@ -163,8 +171,12 @@ class Workshop:
         display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
             self._check_run(trained, data)
-            done = self.share_trained(trained) * trained.recipe.epochs
-            self.say(f"{trained.name}: goes on after {done:.0f} epochs")
+            epochs, whole = round(self.share_trained(trained) * trained.recipe.epochs), (folder / CHECKPOINT).exists()
+            self.say(
+                f"{trained.name}: goes on, epochs done: {epochs}"
+                if whole
+                else f"{trained.name}: no checkpoint there, so it begins again"
+            )
             return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
         return train(
             trained.recipe,

@@ -36,7 +36,8 @@ def pick_device(wanted: str | None = None) -> torch.device:
     if device.type == "cuda":
         device = torch.device("cuda", _local_rank() if device.index is None else device.index)
         if device.index >= torch.cuda.device_count():
-            raise ValueError(f"device must be one of {torch.cuda.device_count()} GPUs or cpu, got {name!r}")
+            here = torch.cuda.device_count()
+            raise ValueError(f"device must be cpu, or one of {here} GPUs, got {name!r}" if here else "no GPU here")
     return device
 
 
