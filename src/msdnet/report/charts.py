@@ -181,7 +181,7 @@ class Pictures:
     """The name of each, and for every column the pictures' addresses, which may hold the pictures themselves."""
 
     def svg(self, palette: Palette, width: int = WIDE) -> str:
-        left, gap, top = 16 + max(_wide(name) for name, _ in self.rows), 16, 52
+        left, gap, top = 24 + max(_wide(name) for name, _ in self.rows), 16, 52
         across = (width - left - _RIGHT - gap * (len(self.columns) - 1)) / len(self.columns)
         most = max(1, *(len(pictures) for _, columns in self.rows for pictures in columns))
         side = min(40.0, across / most)

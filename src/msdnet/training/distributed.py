@@ -37,7 +37,8 @@ def pick_device(wanted: str | None = None) -> torch.device:
         device = torch.device("cuda", _local_rank() if device.index is None else device.index)
         if device.index >= torch.cuda.device_count():
             here = torch.cuda.device_count()
-            raise ValueError(f"device must be cpu, or one of {here} GPUs, got {name!r}" if here else "no GPU here")
+            known = f"cpu, or one of {here} GPUs" if here else "cpu, there being no GPU"
+            raise ValueError(f"device must be {known}, got {name!r}")
     return device
 
 
