@@ -182,6 +182,19 @@ def test_a_training_that_was_stopped_goes_on(images: Path, tmp_path: Path, monke
     assert shop.measured(RESNET) is not None
 
 
+def test_a_damaged_run_says_what_can_be_done(images: Path, tmp_path: Path) -> None:
+    here = workshop(images, tmp_path)
+    here.carry_out([RESNET])
+    here.file_of(RESNET).unlink()
+    model = here.run_of(RESNET) / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:100])
+    (failure,) = here.carry_out([RESNET])
+    assert f"{model}: " in failure.why
+    assert failure.why.endswith(f"; without {here.run_of(RESNET)} it would be trained anew")
+    shutil.rmtree(here.run_of(RESNET))
+    assert here.carry_out([RESNET]) == []
+
+
 @pytest.mark.parametrize(("times", "failures"), [(1, []), (9, [Failure("resnet", "out of memory")])])
 def test_a_measurement_that_fails_is_tried_once_more_and_told_of_once(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, failures: list[Failure]

@@ -6,11 +6,41 @@ from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, co
 from msdnet.reproduce.subjects import Ensemble, Systems, Trained
 from msdnet.training import Recipe
 
-__all__ = ["DENSENET_LAYERS", "RESNET_LAYERS", "anytime_experiment", "budgeted_experiment", "densenet_star_experiment"]
+__all__ = [
+    "ANYTIME_MSDNET",
+    "DENSENETS",
+    "DENSENETS_STAR",
+    "FRACTALNET",
+    "IDENTICAL",
+    "MSDNETS",
+    "RESNETS",
+    "STOCHASTIC",
+    "VARYING",
+    "VARYING_STAR",
+    "WIDE_RESNETS",
+    "WITH_CLASSIFIERS",
+    "anytime_experiment",
+    "budgeted_experiment",
+    "densenet_star_experiment",
+]
 
 _CLASSES = {"cifar10": 10, "cifar100": 100}
-RESNET_LAYERS = (20, 32, 44, 56, 110)
-DENSENET_LAYERS = (16, 28, 58, 100)
+
+# Names of networks, each kind from the cheapest on.
+ANYTIME_MSDNET = "cifar_anytime"
+MSDNETS = tuple(f"cifar_batch_{exits}" for exits in range(4, 9))  # of 10, 15, 21, 28 and 36 layers
+RESNETS = tuple(f"resnet_{layers}" for layers in (20, 32, 44, 56, 110))
+DENSENETS = tuple(f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100))
+DENSENETS_STAR = tuple(f"densenet_star_{layers}_8" for layers in (16, 28, 58, 100))
+WIDE_RESNETS = ("wide_resnet_16_2", "wide_resnet_40_2")
+WITH_CLASSIFIERS = RESNET_MC, DENSENET_MC = ("resnet_mc", "densenet_mc")
+STOCHASTIC, FRACTALNET = "stochastic_110", "fractalnet_20"
+
+# Names of ensembles: of the networks above, and of one from several seeds.
+VARYING = ("ensemble_resnets_varying", "ensemble_densenets_varying")
+VARYING_STAR = "ensemble_densenets_star_varying"
+_IDENTICAL = ("resnet_20", "densenet_bc_28_12")
+IDENTICAL = tuple(f"ensemble_{name}" for name in _IDENTICAL)
 _SEEDS_OF_IDENTICAL = (1, 2, 3, 4)
 
 
@@ -24,46 +54,49 @@ class _Systems(Systems):
 
     @property
     def anytime_msdnet(self) -> Trained:
-        return self.one("cifar_anytime")
+        return self.one(ANYTIME_MSDNET)
 
     @property
     def batch_msdnets(self) -> tuple[Trained, ...]:
-        """Of 10, 15, 21, 28 and 36 layers."""
-        return self.each(*(f"cifar_batch_{exits}" for exits in range(4, 9)))
+        return self.each(*MSDNETS)
 
     @property
     def resnets(self) -> tuple[Trained, ...]:
-        return self.each(*(f"resnet_{layers}" for layers in RESNET_LAYERS))
+        return self.each(*RESNETS)
 
     @property
     def densenets(self) -> tuple[Trained, ...]:
-        return self.each(*(f"densenet_bc_{layers}_12" for layers in DENSENET_LAYERS))
+        return self.each(*DENSENETS)
 
     @property
     def densenets_star(self) -> tuple[Trained, ...]:
-        return self.each(*(f"densenet_star_{layers}_8" for layers in DENSENET_LAYERS))
+        return self.each(*DENSENETS_STAR)
 
     @property
     def wide_resnets(self) -> tuple[Trained, ...]:
-        return self.one("wide_resnet_16_2"), self.one("wide_resnet_40_2")
+        return self.each(*WIDE_RESNETS)
 
-    def varying(self, kind: str, members: tuple[Trained, ...]) -> Ensemble:
+    @property
+    def varying(self) -> tuple[Ensemble, ...]:
         """The cheapest first."""
-        return Ensemble(f"ensemble_{kind}_varying", members)
+        return tuple(map(Ensemble, VARYING, (self.resnets, self.densenets)))
 
-    def identical(self, name: str) -> Ensemble:
+    @property
+    def identical(self) -> tuple[Ensemble, ...]:
         """One network from five seeds."""
-        first = self.one(name)
-        return Ensemble(f"ensemble_{name}", (first, *(first.again(seed) for seed in _SEEDS_OF_IDENTICAL)))
+        firsts = self.each(*_IDENTICAL)
+        members = [(first, *(first.again(seed) for seed in _SEEDS_OF_IDENTICAL)) for first in firsts]
+        return tuple(map(Ensemble, IDENTICAL, members))
 
     def ensembles(self, places: Places) -> list[Curve]:
+        kinds = ("ResNets", "DenseNets")
         varying = [
-            Curve("ensemble: ResNets, varying", (self.varying("resnets", self.resnets),), places, 1),
-            Curve("ensemble: DenseNets, varying", (self.varying("densenets", self.densenets),), places, 2),
+            Curve(f"ensemble: {kind}, varying", (one,), places, colour)
+            for colour, (kind, one) in enumerate(zip(kinds, self.varying, strict=True), 1)
         ]
         identical = [
-            Curve("ensemble: ResNets, identical", (self.identical("resnet_20"),), places, 1, dashed=True),
-            Curve("ensemble: DenseNets, identical", (self.identical("densenet_bc_28_12"),), places, 2, dashed=True),
+            Curve(f"ensemble: {kind}, identical", (one,), places, colour, dashed=True)
+            for colour, (kind, one) in enumerate(zip(kinds, self.identical, strict=True), 1)
         ]
         return varying + (identical if self.all_of_them else [])
 
@@ -71,8 +104,8 @@ class _Systems(Systems):
         """Single networks of other kinds, most of which cost more than any MSDNet here."""
         return [
             Curve("Wide ResNets", self.wide_resnets, sizes, 3),
-            Curve("stochastic depth", (self.one("stochastic_110"),), sizes, 4, kind="dots"),
-            Curve("FractalNet", (self.one("fractalnet_20"),), sizes, 5, kind="dots"),
+            Curve("stochastic depth", (self.one(STOCHASTIC),), sizes, 4, kind="dots"),
+            Curve("FractalNet", (self.one(FRACTALNET),), sizes, 5, kind="dots"),
         ]
 
 
@@ -82,9 +115,9 @@ def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
         Curve("MSDNet", (systems.anytime_msdnet,), anytime, 0),
         Curve("MSDNet, lazy", (systems.anytime_msdnet,), computed, 0, dashed=True, marks=False),
         *systems.ensembles(anytime),
-        Curve("ResNet-MC", (systems.one("resnet_mc"),), anytime, 3),
-        Curve("DenseNet-MC", (systems.one("densenet_mc"),), anytime, 4),
-        *([Curve("FractalNet", (systems.one("fractalnet_20"),), anytime, 5)] if systems.all_of_them else []),
+        Curve("ResNet-MC", (systems.one(RESNET_MC),), anytime, 3),
+        Curve("DenseNet-MC", (systems.one(DENSENET_MC),), anytime, 4),
+        *([Curve("FractalNet", (systems.one(FRACTALNET),), anytime, 5)] if systems.all_of_them else []),
         *_published_fractalnet(dataset),
     ]
     title = f"Anytime prediction on {_written(dataset)}"
@@ -102,8 +135,8 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
         Curve("DenseNets", systems.densenets, sizes, 2),
         *(systems.others() if systems.all_of_them else []),
         *_published_fractalnet(dataset),
-        Curve("ResNet-MC, early exits", (systems.one("resnet_mc"),), budgeted, 1, dashed=True),
-        Curve("DenseNet-MC, early exits", (systems.one("densenet_mc"),), budgeted, 2, dashed=True),
+        Curve("ResNet-MC, early exits", (systems.one(RESNET_MC),), budgeted, 1, dashed=True),
+        Curve("DenseNet-MC, early exits", (systems.one(DENSENET_MC),), budgeted, 2, dashed=True),
     ]
     with_ensembles = [
         Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
@@ -120,10 +153,8 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
 
 def densenet_star_experiment(recipe: Recipe) -> Experiment:
     systems = _Systems("cifar100", recipe)
-    plain, star = (
-        systems.varying("densenets", systems.densenets),
-        systems.varying("densenets_star", systems.densenets_star),
-    )
+    _, plain = systems.varying
+    star = Ensemble(VARYING_STAR, systems.densenets_star)
     figures = (
         Figure(
             "densenet_star_anytime",

@@ -152,9 +152,16 @@ class Workshop:
         failures = []
         for done in together(jobs, at_once=at_once, device=pick_device(self.device)):
             if done.error is not None:
-                failures.append(Failure(subjects[done.place].name, _reason(done.error)))
+                failures.append(Failure(subjects[done.place].name, self._reason(subjects[done.place], done.error)))
                 self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
+
+    def _reason(self, subject: Subject, error: BaseException) -> str:
+        """The system's own errors have a file and a reason, ours a sentence; of a damaged run, what can be done."""
+        named = isinstance(error, OSError) and error.filename is not None
+        why = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+        damaged = [run for run in map(self.run_of, trained_for(subject)) if f"{run}/" in why]
+        return f"{why}; without {damaged[0]} it would be trained anew" if damaged else why
 
     def _train(self, data: ImageData, trained: Trained, stop: StopSignal) -> None:
         with noting_time(self.run_of(trained), self.time):
@@ -248,12 +255,6 @@ class _Lines(Display):
                 f"{self._name}: epoch {figures.epoch} of {figures.epochs}, loss {figures.loss:.3f}, held-out "
                 f"{_percent(figures.held_out_accuracy)}, {duration(figures.seconds_left)} left"
             )
-
-
-def _reason(error: BaseException) -> str:
-    """The system's own errors have a file and a reason, ours a sentence."""
-    named = isinstance(error, OSError) and error.filename is not None
-    return f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
 
 
 def _percent(accuracies: Sequence[float]) -> str:

@@ -7,16 +7,8 @@ import numpy as np
 
 from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
 from msdnet.reproduce.claims.readings import Gains, against_each, in_steps, listed
-from msdnet.reproduce.claims.systems import (
-    ENSEMBLES,
-    FRACTALNET,
-    IDENTICAL,
-    NAMES,
-    PUBLISHED,
-    VARYING,
-    WITH_CLASSIFIERS,
-    published_fractalnet,
-)
+from msdnet.reproduce.claims.systems import ENSEMBLES, NAMES, PUBLISHED, published_fractalnet
+from msdnet.reproduce.comparison import ANYTIME_MSDNET, FRACTALNET, IDENTICAL, VARYING, WITH_CLASSIFIERS
 from msdnet.reproduce.figure import Place, anytime
 
 __all__ = ["ABOVE_CLASSIFIERS", "CIFAR10", "CLAIMS", "NEARLY_ALL_BUDGETS"]
@@ -38,13 +30,13 @@ def _above_exits_of(
         return found.above(margin) if exits.get(kind) in ENSEMBLES else found.outperforms(margin, on_par=margin)
 
     rivals = {kind: anytime([measured[name]]) for kind, name in exits.items()}
-    msdnet = in_steps(measured["cifar_anytime"])
+    msdnet = in_steps(measured[ANYTIME_MSDNET])
     return against_each(msdnet, rivals | ({PUBLISHED: list(published)} if published else {}), holds)
 
 
 def _above_the_best_other(measured: Measured) -> tuple[list[float], str]:
     """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
-    msdnet = in_steps(measured["cifar_anytime"])
+    msdnet = in_steps(measured[ANYTIME_MSDNET])
     others = [in_steps(one) for one in measured.each((*ENSEMBLES, *WITH_CLASSIFIERS, FRACTALNET))]
     low = max(msdnet.places[0].x, min(other.places[0].x for other in others))
     budgets = [low, *np.geomspace(low, msdnet.full, _BUDGETS)[1:-1], msdnet.full]  # its ends are rounded
@@ -69,7 +61,7 @@ def _high_throughout(measured: Measured) -> Finding:
 def _against_the_cheapest(measured: Measured) -> tuple[float, str]:
     """Points above the cheapest network that begins an ensemble, at its cost: the least budget of any."""
     first = min(anytime([measured[name]])[0] for name in ENSEMBLES)
-    above = in_steps(measured["cifar_anytime"]).at(first.x) - first.y
+    above = in_steps(measured[ANYTIME_MSDNET]).at(first.x) - first.y
     return above, f"{above:+.1f} points against the cheapest first network, at {first.x:.0f} million multiply-adds"
 
 
@@ -77,7 +69,7 @@ def _on_par_at_first(measured: Measured) -> Finding:
     """On par is neither above nor below. Exits beyond MSDNet's full cost are told and do not count, as above."""
     first, words = _against_the_cheapest(measured)
     later = [place for name in ENSEMBLES for place in anytime([measured[name]])[1:]]
-    gains = in_steps(measured["cifar_anytime"]).gains(later)
+    gains = in_steps(measured[ANYTIME_MSDNET]).gains(later)
     return Finding(f"{words}; {gains.against('two networks or more')}", abs(first) < ON_PAR and gains.above(0))
 
 
@@ -88,7 +80,7 @@ def _ensembles_begin_better(measured: Measured) -> Finding:
 
 def _ensembles_gain_less(measured: Measured) -> Finding:
     """From the cost of an ensemble's first network to MSDNet's full cost; it holds if all are behind by a margin."""
-    msdnet, words, holds = in_steps(measured["cifar_anytime"]), [], True
+    msdnet, words, holds = in_steps(measured[ANYTIME_MSDNET]), [], True
     for name in ENSEMBLES:
         ensemble = in_steps(measured[name])
         low = max(ensemble.places[0].x, msdnet.places[0].x)

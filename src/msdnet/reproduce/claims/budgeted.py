@@ -8,22 +8,24 @@ import numpy as np
 from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
 from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, cheaper, listed, span
 from msdnet.reproduce.claims.systems import (
-    DENSENETS,
     ENSEMBLES,
+    NAMES,
+    PUBLISHED,
+    best_of_msdnets,
+    ensembles_are_no_better,
+    published_fractalnet,
+    within_budgets,
+)
+from msdnet.reproduce.comparison import (
+    DENSENETS,
     FRACTALNET,
     IDENTICAL,
     MSDNETS,
-    NAMES,
-    PUBLISHED,
     RESNETS,
     STOCHASTIC,
     VARYING,
     WIDE_RESNETS,
     WITH_CLASSIFIERS,
-    best_of_msdnets,
-    ensembles_are_no_better,
-    published_fractalnet,
-    within_budgets,
 )
 from msdnet.reproduce.figure import Place, anytime, budgeted, sizes
 from msdnet.reproduce.measurement import Measurement

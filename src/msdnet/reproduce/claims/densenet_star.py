@@ -4,7 +4,8 @@ import numpy as np
 
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured
 from msdnet.reproduce.claims.readings import in_steps, span
-from msdnet.reproduce.claims.systems import DENSENETS, STARS, best_of_msdnets
+from msdnet.reproduce.claims.systems import best_of_msdnets
+from msdnet.reproduce.comparison import ANYTIME_MSDNET, DENSENETS, DENSENETS_STAR, VARYING, VARYING_STAR
 from msdnet.reproduce.figure import anytime, sizes
 
 __all__ = ["CLAIMS"]
@@ -17,18 +18,18 @@ def _anytime(measured: Measured) -> Finding:
 
     Slightly worse is behind everywhere, and by less than a few points on average.
     """
-    star, plain = measured["ensemble_densenets_star_varying"], measured["ensemble_densenets_varying"]
+    star, plain = measured[VARYING_STAR], measured[VARYING[1]]
     over_plain = [gain for side in in_steps(star).gains(anytime([plain])) for gain in side]
-    msdnet = in_steps(measured["cifar_anytime"]).gains(anytime([star]))
+    msdnet = in_steps(measured[ANYTIME_MSDNET]).gains(anytime([star]))
     words = f"{span(over_plain)} points against DenseNets; MSDNet {msdnet.against('DenseNets*')}"
     slightly = msdnet.above(0) and float(np.mean(msdnet.within)) < _A_FEW_POINTS
     return Finding(words, bool(over_plain) and min(over_plain) > ON_PAR and slightly)
 
 
 def _budgeted(measured: Measured) -> Finding:
-    pairs = zip(measured.each(STARS), measured.each(DENSENETS), strict=True)
+    pairs = zip(measured.each(DENSENETS_STAR), measured.each(DENSENETS), strict=True)
     over_plain = [100 * (star.test_accuracy[-1] - plain.test_accuracy[-1]) for star, plain in pairs]
-    msdnets = best_of_msdnets(measured).gains(sizes(measured.each(STARS)))
+    msdnets = best_of_msdnets(measured).gains(sizes(measured.each(DENSENETS_STAR)))
     words = (
         f"{span(over_plain)} points against DenseNets of about the same cost; MSDNets {msdnets.against('DenseNets*')}"
     )

@@ -1,44 +1,26 @@
-"""The systems that claims about CIFAR compare, by their names, and what MSDNets and others bring within budgets."""
+"""What the systems that claims about CIFAR compare are called, and what MSDNets and others bring within budgets."""
 
 from collections.abc import Mapping, Sequence
 
 from msdnet.published import published_for
 from msdnet.reproduce.claims.claim import ON_PAR, Finding, Measured
 from msdnet.reproduce.claims.readings import Tradeoff, span
-from msdnet.reproduce.comparison import DENSENET_LAYERS, RESNET_LAYERS
+from msdnet.reproduce.comparison import DENSENETS, IDENTICAL, MSDNETS, VARYING
 from msdnet.reproduce.figure import Place, budgeted, envelope, of_published, sizes
 from msdnet.reproduce.measurement import Measurement
 
 __all__ = [
-    "DENSENETS",
     "ENSEMBLES",
-    "FRACTALNET",
-    "IDENTICAL",
-    "MSDNETS",
     "NAMES",
     "PUBLISHED",
-    "RESNETS",
-    "STARS",
-    "STOCHASTIC",
-    "VARYING",
-    "WIDE_RESNETS",
-    "WITH_CLASSIFIERS",
     "best_of_msdnets",
     "ensembles_are_no_better",
     "published_fractalnet",
     "within_budgets",
 ]
 
-RESNETS = tuple(f"resnet_{layers}" for layers in RESNET_LAYERS)
-DENSENETS = tuple(f"densenet_bc_{layers}_12" for layers in DENSENET_LAYERS)
-STARS = tuple(f"densenet_star_{layers}_8" for layers in DENSENET_LAYERS)
-MSDNETS = tuple(f"cifar_batch_{exits}" for exits in range(4, 9))
-WITH_CLASSIFIERS = ("resnet_mc", "densenet_mc")
-VARYING = ("ensemble_resnets_varying", "ensemble_densenets_varying")
-IDENTICAL = ("ensemble_resnet_20", "ensemble_densenet_bc_28_12")
 ENSEMBLES = (*VARYING, *IDENTICAL)
-STOCHASTIC, FRACTALNET, PUBLISHED = "stochastic_110", "fractalnet_20", "the published FractalNet-20"
-WIDE_RESNETS = ("wide_resnet_16_2", "wide_resnet_40_2")
+PUBLISHED = "the published FractalNet-20"
 NAMES = {
     "resnet_mc": "ResNet-MC",
     "densenet_mc": "DenseNet-MC",
@@ -50,7 +32,7 @@ NAMES = {
     "ensemble_densenets_varying": "DenseNets of varying sizes",
     "ensemble_resnet_20": "five ResNet-20",
     "ensemble_densenet_bc_28_12": "five DenseNet-28",
-    **{f"densenet_bc_{layers}_12": f"DenseNet-{layers}" for layers in DENSENET_LAYERS},
+    **{name: f"DenseNet-{name.split('_')[2]}" for name in DENSENETS},
 }
 
 
