@@ -315,6 +315,16 @@ def test_what_a_network_draws_is_its_own(system: str) -> None:
     assert copied.generator is None
 
 
+def test_dropout_keeps_the_mean_and_is_gone_afterwards() -> None:
+    network = create_network(SMALL_SYSTEMS["fractalnet"])
+    lose = network.get_submodule("blocks.1.columns.0.0.1")
+    maps = torch.ones(50, 20, 10, 10)
+    lost = lose(maps)
+    assert float((lost == 0).float().mean()) == pytest.approx(0.1, abs=0.01)
+    assert float(lost.mean()) == pytest.approx(1, abs=0.01)
+    assert lose.eval()(maps) is maps
+
+
 def drawn(count: int, **fields: float) -> Tensor:
     """The weights (400, count) of a join's maps, for each of as many images."""
     torch.manual_seed(0)

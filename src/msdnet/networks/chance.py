@@ -25,6 +25,10 @@ class Chance:
         """Between 0 and 1, never 1."""
         return torch.rand(shape, generator=self.generator, device=device)
 
+    def ones(self, share: float, *, like: Tensor) -> Tensor:
+        """1 for about that share of the values of a tensor like another, 0 for the others."""
+        return torch.empty_like(like).bernoulli_(share, generator=self.generator)
+
     def whole(self, *shape: int, below: int, device: torch.device) -> Tensor:
         """Whole numbers from 0 on."""
         return torch.randint(below, shape, generator=self.generator, device=device)

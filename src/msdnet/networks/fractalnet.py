@@ -134,8 +134,8 @@ class _Dropout(nn.Module):
     def forward(self, maps: Tensor) -> Tensor:
         if not self.training:
             return maps
-        kept = self.chance.uniform(*maps.shape, device=maps.device) >= self.share
-        return maps * kept * (1 / (1 - self.share))
+        kept = 1 - self.share
+        return maps * self.chance.ones(kept, like=maps) * (1 / kept)
 
 
 def _mean(maps: Sequence[Tensor]) -> Tensor:
