@@ -27,7 +27,6 @@ from msdnet.reproduce import (
     EXPERIMENTS,
     GALLERY,
     Claim,
-    Experiment,
     Finding,
     Measurement,
     Workshop,
@@ -310,7 +309,10 @@ def _percent(shares: Iterable[float]) -> list[str]:
 # --- the paper's experiments: whatever there are results of
 
 
-def _measured(experiment: Experiment) -> dict[str, Measurement]:
+@cache
+def _measured(name: str) -> dict[str, Measurement]:
+    """Of an experiment."""
+    experiment = find_experiment(name)
     return measured_of(experiment, Workshop(DataConfig(), RESULTS, runs=RESULTS, name=experiment.dataset))
 
 
@@ -318,7 +320,7 @@ def reproduced() -> dict[str, Lines | Pictures]:
     """Every figure that can be drawn, by the name of its file."""
     found: dict[str, Lines | Pictures] = {}
     for experiment in map(find_experiment, EXPERIMENTS):
-        found |= charts(experiment, _measured(experiment))
+        found |= charts(experiment, _measured(experiment.name))
     gallery = RESULTS / f"{GALLERY}.json"
     return found | ({GALLERY: read_gallery(gallery).chart(samples.cifar10())} if gallery.exists() else {})
 
@@ -337,14 +339,14 @@ def _missing() -> dict[str, list[str]]:
     return {
         figure.name: [f"`{subject.name}`" for subject in figure.subjects if subject.name not in measured]
         for experiment in map(find_experiment, EXPERIMENTS)
-        for measured in [_measured(experiment)]
+        for measured in [_measured(experiment.name)]
         for figure in experiment.figures
     }
 
 
 @cache
 def _judged() -> dict[Claim, Finding | None]:
-    return judge_all({name: _measured(find_experiment(name)) for name in EXPERIMENTS})
+    return judge_all({name: _measured(name) for name in EXPERIMENTS})
 
 
 def verdicts() -> Iterator[str]:

@@ -11,7 +11,7 @@ from msdnet.data import UNREADABLE
 from msdnet.networks import MSDNet
 from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Distillation, ExitWeights, Loss
-from tests.helpers import TINY
+from tests.helpers import SMALL_SYSTEMS, TINY
 
 
 def test_is_the_papers_weighted_sum_of_cross_entropies() -> None:
@@ -156,3 +156,8 @@ def test_another_network_teaches_the_later_exits_and_they_the_others() -> None:
     expected = plain + 0.7 * 9 * sum(w * d for w, d in zip(weights, divergences, strict=True))
     found = training_loss(logits, labels, weights, Loss(distillation=distillation), taught)
     assert float(found) == pytest.approx(float(expected))
+
+
+def test_one_classifier_for_all_exits_cannot_be_balanced() -> None:
+    with pytest.raises(ValueError, match="fractalnet has one classifier for all exits"):
+        BalancedExits(create_network(SMALL_SYSTEMS["fractalnet"]))

@@ -28,7 +28,7 @@ from msdnet.training import (
     train,
 )
 from msdnet.training import trainer as trainer_module
-from msdnet.training.checkpoint import load_tensors
+from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
 from msdnet.training.recipe import Augmentation, Distillation, Loss, Optimiser, Schedule
 from msdnet.training.step import Step
@@ -168,6 +168,16 @@ def test_other_systems_learn_and_are_resumed_as_exactly(system: str, tmp_path: P
     go_on(tmp_path / "parts")
     whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_a_network_that_draws_at_random_goes_on_after_another_kind_of_device(tmp_path: Path) -> None:
+    """With new draws: no device can go on with those of another kind."""
+    with pytest.raises(Interrupted):
+        run(tmp_path, network=SMALL_SYSTEMS["stochastic"], display=StopAt(8))
+    tensors, facts = load_tensors(tmp_path / "checkpoint.safetensors")
+    del tensors["cpu_random_state"]
+    save_tensors(tmp_path / "checkpoint.safetensors", tensors | {"cuda_random_state": torch.zeros(16)}, facts)
+    assert go_on(tmp_path).epochs == QUICK.epochs
 
 
 def test_a_run_without_a_checkpoint_is_resumed_from_its_start(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from msdnet.naming import did_you_mean
 from msdnet.reproduce.comparison import anytime_experiment, budgeted_experiment, densenet_star_experiment
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY
-from msdnet.reproduce.imagenet import anytime_imagenet, budgeted_imagenet
+from msdnet.reproduce.imagenet import CLASSES, anytime_imagenet, budgeted_imagenet
 from msdnet.reproduce.studies import ablation_experiment, prior_experiment, why_experiment
 from msdnet.training import load_recipe
 
@@ -36,8 +36,8 @@ EXPERIMENTS: dict[str, Entry] = {
     "prior": Entry(prior_experiment),
     "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10")),
     "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10")),
-    "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", classes=1000),
-    "budgeted-imagenet": Entry(budgeted_imagenet, 90, "paper_imagenet", classes=1000),
+    "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", classes=CLASSES),
+    "budgeted-imagenet": Entry(budgeted_imagenet, 90, "paper_imagenet", classes=CLASSES),
 }
 
 

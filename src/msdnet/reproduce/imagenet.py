@@ -7,14 +7,15 @@ from msdnet.reproduce.figure import Curve, Figure, anytime, budgeted, computed, 
 from msdnet.reproduce.subjects import Ensemble, Systems, Trained
 from msdnet.training import Recipe
 
-__all__ = ["DENSENETS", "MSDNETS", "RESNETS", "anytime_imagenet", "budgeted_imagenet"]
+__all__ = ["CLASSES", "DENSENETS", "MSDNETS", "RESNETS", "anytime_imagenet", "budgeted_imagenet"]
 
 _STEPS = (4, 6, 7)
 MSDNETS = tuple(f"imagenet_{k}" for k in _STEPS)
 RESNETS = tuple(f"imagenet_resnet_{layers}" for layers in (10, 18, 26, 34, 50))
 DENSENETS = tuple(f"imagenet_densenet_{layers}" for layers in (37, 57, 77, 99, 121))
 _ALEXNET_RATE = 0.1  # of the others': without BN it does not bear more
-_TRAINING_IMAGES, _SIDE, _CLASSES = 1_281_167 - 50_000, 224, 1000
+CLASSES = 1000
+_TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
 
 
 class _Systems(Systems):
@@ -44,7 +45,7 @@ class _Systems(Systems):
 
 
 def _data(classes: int) -> str:
-    return "ImageNet" if classes == _CLASSES else f"a folder of {classes} classes"
+    return "ImageNet" if classes == CLASSES else f"a folder of {classes} classes"
 
 
 def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:

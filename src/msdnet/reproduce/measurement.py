@@ -52,11 +52,13 @@ class Measurement:
     """Versions, hardware and commit of the measuring."""
 
     def __post_init__(self) -> None:
-        make_tuples(self, "seeds", "trained_by", "costs", "whole_costs", "held_out_accuracy", "test_accuracy", "points")
-        if any(getattr(self, name) is None for name in ("costs", "points", "trained_by")):
-            raise TypeError("costs, points and trained_by must be lists, got nothing")
+        of_exits = ("costs", "whole_costs", "held_out_accuracy", "test_accuracy")
+        for name in ("seeds", "trained_by", "points", *of_exits):
+            if getattr(self, name) is None:
+                raise TypeError(f"{name} must be a list, got nothing")
+            make_tuples(self, name)
         exits = len(self.costs)
-        for name in ("costs", "whole_costs", "held_out_accuracy", "test_accuracy"):
+        for name in of_exits:
             values = getattr(self, name)
             if not values or len(values) != exits:
                 raise ValueError(f"{name} must have an entry for each of {exits} exits, got {len(values)}")

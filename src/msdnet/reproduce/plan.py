@@ -52,15 +52,16 @@ def make_plan(
     join_processes(device)
     times: dict[Trained, float] = {}  # those that differ in their seeds alone take the same
     for trained in networks.values():
-        measured = workshop.standing(trained) == "measured"
-        standing = workshop.training_standing(trained) if trained in to_ask else workshop.standing(trained)
+        known = workshop.standing(trained)
+        standing = workshop.training_standing(trained) if trained in to_ask else known
         if standing in ("measured", "trained"):
             yield Planned(trained.name, standing, 0.0)
             continue
         alike = replace(trained, name="", seed=0)
         if alike not in times:
             times[alike] = _training_seconds(trained, experiment.side, images, device)
-        yield Planned(trained.name, standing, (1 - workshop.share_trained(trained)) * times[alike], measured)
+        left = 1 - workshop.share_trained(trained)
+        yield Planned(trained.name, standing, left * times[alike], asked_by_ensemble=known == "measured")
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:

@@ -178,12 +178,10 @@ class Workshop:
         display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
             self._check_run(trained, data)
-            epochs, whole = round(self.share_trained(trained) * trained.recipe.epochs), (folder / CHECKPOINT).exists()
-            self.say(
-                f"{trained.name}: goes on, epochs done: {epochs}"
-                if whole
-                else f"{trained.name}: no checkpoint there, so it begins again"
-            )
+            done = round(self.share_trained(trained) * trained.recipe.epochs)
+            here = (folder / CHECKPOINT).exists()
+            goes_on = f"goes on, epochs done: {done}" if here else "no checkpoint there, so it begins again"
+            self.say(f"{trained.name}: {goes_on}")
             return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
         return train(
             trained.recipe,

@@ -118,6 +118,11 @@ class Trainer:
         """Whether this is the process that evaluates, shows and saves."""
         return self.shard.rank == 0
 
+    @property
+    def _random_state(self) -> str:
+        """Its name in a checkpoint. No kind of device can go on with another's, and draws anew instead."""
+        return f"{self.step.device.type}_random_state"
+
     def resume(self) -> None:
         """Go on from the folder's checkpoint."""
         path = self.folder / CHECKPOINT
@@ -133,8 +138,8 @@ class Trainer:
         self._best = {name.removeprefix("best/"): t for name, t in tensors.items() if name.startswith("best/")}
         self.progress = _Progress(**facts["progress"])
         self._checked = self.progress.step
-        if self.step.random_numbers is not None:
-            self.step.random_numbers.set_state(tensors["random_state"])
+        if self.step.random_numbers is not None and self._random_state in tensors:
+            self.step.random_numbers.set_state(tensors[self._random_state])
 
     def run(self) -> Summary:
         """Train to the end; the test images are never looked at."""
@@ -300,7 +305,7 @@ class Trainer:
             "held_out_indices": torch.tensor(self.data.held_out_indices),
         }
         if self.step.random_numbers is not None:
-            tensors["random_state"] = self.step.random_numbers.get_state()
+            tensors[self._random_state] = self.step.random_numbers.get_state()
         facts = self.facts | {"progress": dataclasses.asdict(progress)}
         save_tensors(self.folder / CHECKPOINT, tensors, facts)
 

@@ -9,11 +9,10 @@ from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured, NotM
 from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, cheaper, in_steps, span
 from msdnet.reproduce.claims.systems import best_of_msdnets, ensembles_are_no_better
 from msdnet.reproduce.figure import anytime, sizes
-from msdnet.reproduce.imagenet import DENSENETS, MSDNETS, RESNETS
+from msdnet.reproduce.imagenet import CLASSES, DENSENETS, MSDNETS, RESNETS
 
 __all__ = ["ABOVE_ENSEMBLES", "ABOVE_SINGLE_NETWORKS", "CLAIMS", "TWO_TO_THREE_TIMES"]
 
-_CLASSES = 1000
 _ENSEMBLES = {"ensemble_resnets": ("ensemble of ResNets", RESNETS), "ensemble_densenets": ("of DenseNets", DENSENETS)}
 
 
@@ -58,7 +57,7 @@ def _cheaper_than_densenets(measured: Measured) -> Finding:
 
 def _of_imagenet(measured: Measured, find: Callable[[Measured], Finding]) -> Finding:
     """The paper's numbers are of ImageNet's classes, and of no others."""
-    if any(one.network.get("classes") != _CLASSES for one in measured.values()):
+    if any(one.network.get("classes") != CLASSES for one in measured.values()):
         raise NotMeasured("ImageNet")
     return find(measured)
 
