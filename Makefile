@@ -16,7 +16,9 @@ demo: .venv-demo/installed
 	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check .
 	touch $@
 
-test: lint types docs unit
+test: .venv/installed
+	$(MAKE) --jobs 2 --output-sync lint types docs
+	$(MAKE) unit
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -40,7 +40,7 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run(
-        [*TORCHRUN, script, tmp_path / "run", tmp_path / "again", tmp_path / "last"],
+        [*TORCHRUN, script, tmp_path / "run", tmp_path / "again"],
         timeout=120,
         check=False,
         capture_output=True,
@@ -50,7 +50,7 @@ def test_two_processes_match_one_that_accumulates(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     alone = train_alone()
-    for run in ("run", "again", "last"):  # the processes stay together from one training to the next
+    for run in ("run", "again"):  # the processes stay together from one training to the next
         together, _ = load_tensors(tmp_path / run / "model.safetensors")
         for name, tensor in alone.items():
             torch.testing.assert_close(together[name], tensor, rtol=1e-4, atol=1e-5)
