@@ -68,12 +68,11 @@ figures: .venv/installed
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/pictures.py
 
-# Modules are compiled when they are first imported: most of torch's never are.
 .venv/installed: pyproject.toml
 	$(NEW_ENOUGH)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[train]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[train]' --group dev
 	touch $@
 
 clean:
