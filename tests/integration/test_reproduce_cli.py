@@ -26,10 +26,20 @@ def test_experiments_are_listed() -> None:
     assert [one["name"] for one in listed if not one["systems"]] == ["gallery"], "which trains nothing"
 
 
+def test_the_systems_of_an_experiment_are_listed() -> None:
+    title, *systems = run("ablation", "--list").stdout.splitlines()
+    assert title.startswith("ablation ")
+    assert systems[0].strip() == "ablation_msdnet"
+    (listed,) = json.loads(run("ablation", "--list", "--json").stdout)
+    assert listed["systems"] == [system.strip() for system in systems]
+    assert run("gallery", "--list").stdout.startswith("gallery ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["anytime-cifar"], "unknown experiment 'anytime-cifar'; did you mean"),
+        (["anytime-cifar", "--list"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["densenet-star", "--only", "resnet_20", "--data", "nowhere"], "densenet-star has no system 'resnet_20'"),
         (["densenet-star", "--only", "densenet_star_16_8", "--data", "nowhere"], "nowhere"),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),

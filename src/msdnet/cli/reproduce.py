@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 Name = Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]", help="One of --list.")]
-ListAll = Annotated[bool, typer.Option("--list", help="List the experiments.")]
+ListAll = Annotated[bool, typer.Option("--list", help="List the experiments, or the systems of one.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Say what would be trained, and how long it takes here.")]
 Draw = Annotated[bool, typer.Option("--draw", help="Draw from the results that are there; train nothing.")]
 Only = Annotated[
@@ -101,7 +101,7 @@ def reproduce(
     from msdnet.reproduce import GALLERY, Workshop, measured_of
 
     if list_all or name is None:
-        _list(as_json)
+        _list(name, as_json)
         return
     if plan and draw:
         raise ValueError("--plan and --draw: one or the other")
@@ -224,17 +224,22 @@ def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed:
     return DataConfig(dataset=FOLDER, root=root if needed or root else ".", subset=subset)
 
 
-def _list(as_json: bool) -> None:
+def _list(name: str | None, as_json: bool) -> None:
+    """All experiments, or one and the names of its systems, as --only takes them."""
     from msdnet.reproduce import EXPERIMENTS, GALLERY, GALLERY_TITLE, find_experiment
 
-    experiments = [find_experiment(name) for name in EXPERIMENTS]
+    experiments = [find_experiment(one) for one in ([name] if name else EXPERIMENTS) if one != GALLERY]
     known = [(one.name, one.title, [system.name for system in one.subjects]) for one in experiments]
-    known.append((GALLERY, GALLERY_TITLE, []))
+    if name in (None, GALLERY):
+        known.append((GALLERY, GALLERY_TITLE, []))
     if as_json:
-        typer.echo(json.dumps([{"name": name, "title": title, "systems": systems} for name, title, systems in known]))
+        keys = ("name", "title", "systems")
+        typer.echo(json.dumps([dict(zip(keys, one, strict=True)) for one in known]))
         return
-    for name, title, systems in known:
-        typer.echo(f"{name:<20} {title} ({f'{len(systems)} systems' if systems else 'nothing to train'})")
+    for one, title, systems in known:
+        typer.echo(f"{one:<20} {title} ({f'{len(systems)} systems' if systems else 'nothing to train'})")
+        for system in systems if name else ():
+            typer.echo(f"  {system}")
 
 
 def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], as_json: bool) -> None:
@@ -246,6 +251,7 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
+        why += f"\n  {planned.damage}" if planned.damage else ""
         typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}{why}", err=as_json)
     total = sum(planned.seconds for planned in found)
     if as_json:

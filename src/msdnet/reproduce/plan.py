@@ -31,6 +31,8 @@ class Planned:
     """To train what is left of it here, by itself."""
     asked_by_ensemble: bool = False
     """It is measured, but an ensemble asks the network itself, which is not here."""
+    damage: str = ""
+    """What is wrong with its run, if anything: without it the network is trained anew."""
 
 
 def make_plan(
@@ -60,8 +62,12 @@ def make_plan(
         alike = replace(trained, name="", seed=0)
         if alike not in times:
             times[alike] = _training_seconds(trained, experiment.side, images, device)
-        left = 1 - workshop.share_trained(trained)
-        yield Planned(trained.name, standing, left * times[alike], asked_by_ensemble=known == "measured")
+        share, damage = 0.0, ""
+        try:
+            share = workshop.share_trained(trained)
+        except ValueError as error:
+            damage = workshop.reason(trained, error)
+        yield Planned(trained.name, standing, (1 - share) * times[alike], known == "measured", damage)
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:

@@ -152,11 +152,11 @@ class Workshop:
         failures = []
         for done in together(jobs, at_once=at_once, device=pick_device(self.device)):
             if done.error is not None:
-                failures.append(Failure(subjects[done.place].name, self._reason(subjects[done.place], done.error)))
+                failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
                 self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
-    def _reason(self, subject: Subject, error: BaseException) -> str:
+    def reason(self, subject: Subject, error: BaseException) -> str:
         """The system's own errors have a file and a reason, ours a sentence; of a damaged run, what can be done."""
         named = isinstance(error, OSError) and error.filename is not None
         why = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
