@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from PIL import Image
 from msdnet import create_network, preset_config
 from msdnet.data import Batch, DataConfig
 from msdnet.networks import MSDNet
+from msdnet.networks.layers import own_norm
 from msdnet.training import Interrupted, Recipe, StopSignal, Summary, resume, together, train
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
@@ -22,6 +24,7 @@ from msdnet.training.step import GraphedStep, Step
 from msdnet.training.streams import ScalesSideBySide
 from msdnet.training.together import ALONE
 from tests.helpers import SMALL_SYSTEMS, ColouredSquares
+from tests.unit.test_kernels import SHAPES, TOLERANCE, check_norm
 from tests.unit.test_training import StopAt
 
 pytestmark = [
@@ -115,6 +118,47 @@ def test_many_steps_side_by_side_are_many_steps_one_after_the_other() -> None:
     batches = some_batches("cuda", 40)
     graphed, plain = GraphedStep(network_on("cuda"), RECIPE, (32, 32)), Step(network_on("cuda"), RECIPE, (32, 32))
     assert losses(graphed, batches)[-10:] == pytest.approx(losses(plain, batches)[-10:], rel=0.1)
+
+
+@pytest.mark.parametrize("relu", [True, False])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("shape", [*SHAPES, (256, 48, 32, 32), (64, 120, 16, 16)])
+def test_our_norm_is_torchs(shape: tuple[int, ...], dtype: torch.dtype, relu: bool) -> None:
+    check_norm(shape, dtype, relu, "cuda")
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Chooses whose kernels train."""
+
+    def choose(whose: str) -> None:
+        monkeypatch.setenv("MSDNET_KERNELS", whose)
+        own_norm.cache_clear()
+
+    yield choose
+    own_norm.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["cifar_batch_5", *SMALL_SYSTEMS])
+def test_networks_train_alike_with_our_norm(name: str, kernels: Callable[[str], None]) -> None:
+    config = SMALL_SYSTEMS[name] if name in SMALL_SYSTEMS else preset_config(name)
+    recipe = dataclasses.replace(RECIPE, loss=Loss(), average_decay=0.0)
+    found = {}
+    for whose in ("torch", "own"):
+        kernels(whose)
+        torch.manual_seed(0)
+        network = create_network(config, classes=10).to("cuda").to(memory_format=torch.channels_last)
+        found[whose] = losses(GraphedStep(network, recipe, (32, 32)), some_batches("cuda"))
+        assert own_norm.cache_info().currsize, "no layer asked for it"
+    assert found["own"] == pytest.approx(found["torch"], rel=0.03)
+    assert found["own"][-1] != found["own"][0]
+
+
+def test_our_norm_captured_again_is_the_same_to_the_last_bit(kernels: Callable[[str], None]) -> None:
+    kernels("own")
+    recipe = dataclasses.replace(RECIPE, loss=Loss(), average_decay=0.0)
+    one, other = (losses(GraphedStep(network_on("cuda"), recipe, (32, 32)), some_batches("cuda")) for _ in range(2))
+    assert one == other
 
 
 def test_training_on_a_folder_with_workers(tmp_path: Path) -> None:

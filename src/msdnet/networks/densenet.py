@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain, cut
-from msdnet.networks.layers import Conv2d, ConvHead, PoolHead, norm_relu
+from msdnet.networks.layers import Conv2d, ConvHead, Layers, PoolHead, norm_relu
 from msdnet.systems import DenseNetConfig
 
 __all__ = ["DenseNet"]
@@ -47,7 +47,7 @@ class _Unit(nn.Module):
         super().__init__()
         self.transition = _Transition(inputs) if coarser else nn.Identity()
         width = inputs // _COMPRESSION if coarser else inputs
-        self.make = nn.Sequential(
+        self.make = Layers(
             *norm_relu(width),
             Conv2d(width, _BOTTLENECK * growth, kernel=1),
             *norm_relu(_BOTTLENECK * growth),
@@ -60,7 +60,7 @@ class _Unit(nn.Module):
         return torch.cat([kept, self.make(kept)], dim=1)
 
 
-class _Transition(nn.Sequential):
+class _Transition(Layers):
     """Half the channels, then half the height and width."""
 
     def __init__(self, inputs: int) -> None:
@@ -74,4 +74,4 @@ class _Transition(nn.Sequential):
 def _head(unit: _Unit, config: DenseNetConfig, *, last: bool) -> nn.Module:
     inputs, width, classes = unit.outputs, config.head_width, config.classes
     head = PoolHead(inputs, classes) if last else ConvHead(inputs, width, classes)
-    return nn.Sequential(*norm_relu(inputs), *head)  # what a unit makes is not yet normalised
+    return Layers(*norm_relu(inputs), *head)  # what a unit makes is not yet normalised

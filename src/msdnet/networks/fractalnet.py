@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chance import Chance
-from msdnet.networks.layers import Conv2d, PoolHead
+from msdnet.networks.layers import Conv2d, Layers, PoolHead
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.systems import FractalNetConfig
 
@@ -121,7 +121,7 @@ class _Block(nn.Module):
 
 def _conv(inputs: int, outputs: int, dropout: float, chance: Chance) -> nn.Module:
     lose = _Dropout(dropout, chance) if dropout else nn.Identity()
-    return nn.Sequential(Conv2d(inputs, outputs, kernel=3), lose, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
+    return Layers(Conv2d(inputs, outputs, kernel=3), lose, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
 
 
 class _Dropout(nn.Module):

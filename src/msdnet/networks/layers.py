@@ -1,8 +1,59 @@
 """Layers that the networks are made of."""
 
-from torch import nn
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
 
-__all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Linear", "PoolHead", "norm_relu"]
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Layers", "Linear", "PoolHead", "norm_relu", "own_norm"]
+
+Norm: TypeAlias = Callable[..., Tensor]
+
+
+class Layers(nn.Sequential):
+    """One layer after the other; in training on a GPU, BN and a ReLU that follows it can be one."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        rest = list(self)
+        while rest:
+            layer, *rest = rest
+            norm = _own_norm_for(layer, maps)
+            if norm is None:
+                maps = layer(maps)
+            else:
+                relu = bool(rest) and isinstance(rest[0], nn.ReLU)
+                maps = norm(maps, layer, relu=relu)
+                rest = rest[relu:]
+        return maps
+
+
+def _own_norm_for(layer: nn.Module, maps: Tensor) -> Norm | None:
+    """BN by kernels of our own, where a layer is one that they know, and maps are as they want them."""
+    if not (isinstance(layer, nn.BatchNorm2d) and layer.training and maps.is_cuda):
+        return None
+    usual = layer.affine and layer.track_running_stats and layer.momentum is not None
+    ready = (
+        maps.is_contiguous(memory_format=torch.channels_last)
+        and maps.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and maps.numel() > maps.shape[1]  # or else there is no variance, and torch says so
+        and not torch.compiler.is_compiling()
+    )
+    return own_norm(maps.device) if usual and ready else None
+
+
+@cache
+def own_norm(device: torch.device) -> Norm | None:
+    """Our kernels, where they are wanted and can be compiled."""
+    if os.environ.get("MSDNET_KERNELS") != "own":
+        return None
+    try:
+        from msdnet.networks import kernels
+    except ImportError:  # Triton comes with torch, but not on every system
+        return None
+    return kernels.norm if kernels.work_on(device) else None
 
 
 class Conv2d(nn.Conv2d):
@@ -28,7 +79,7 @@ def norm_relu(channels: int) -> tuple[nn.Module, nn.Module]:
     return nn.BatchNorm2d(channels), nn.ReLU(inplace=True)
 
 
-class ConvNormReLU(nn.Sequential):
+class ConvNormReLU(Layers):
     """A convolution, BN and ReLU."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain, cut
 from msdnet.networks.chance import Chance
-from msdnet.networks.layers import Conv2d, ConvHead, ConvNormReLU, PoolHead
+from msdnet.networks.layers import Conv2d, ConvHead, ConvNormReLU, Layers, PoolHead
 from msdnet.systems import ResNetConfig
 
 __all__ = ["ResNet"]
@@ -49,7 +49,7 @@ class _Block(nn.Module):
         super().__init__()
         self.outputs, self.survival, self.chance = outputs, survival, chance
         stride = 1 if inputs == outputs else 2
-        self.branch = nn.Sequential(
+        self.branch = Layers(
             ConvNormReLU(inputs, outputs, kernel=3, stride=stride),
             Conv2d(outputs, outputs, kernel=3),
             nn.BatchNorm2d(outputs),
