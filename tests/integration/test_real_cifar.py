@@ -13,7 +13,7 @@ from msdnet.training.display import Display
 from msdnet.training.recipe import Optimiser, Schedule
 
 
-@pytest.fixture(scope="module", params=["cifar10", "cifar100"])
+@pytest.fixture(scope="module", params=[pytest.param("cifar10", marks=pytest.mark.slow), "cifar100"])
 def data(request: pytest.FixtureRequest) -> CifarData:
     return CifarData(request.param, request.getfixturevalue(f"{request.param}_root"))
 
