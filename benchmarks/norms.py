@@ -11,8 +11,8 @@ import argparse
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.machine import record
-from benchmarks.throughput import endless, wait, write_random_cifar
+from benchmarks.throughput import endless, rate, write_random_cifar
 from msdnet.data.cifar import CifarData
 from msdnet.networks import kernels
-from msdnet.networks.layers import own_norm
 from msdnet.training import load_recipe
 from msdnet.training.run import make_step
 
@@ -86,19 +85,9 @@ def compare_norms(shape: tuple[int, int, int, int], device: torch.device, bandwi
 
 def images_per_second(preset: str, batch_size: int, seconds: float, data: CifarData, whose: str) -> float:
     os.environ["MSDNET_KERNELS"] = whose
-    own_norm.cache_clear()
     step = make_step(preset, load_recipe("compare").in_batches(batch_size), data, data.device)
     batch = next(endless(data, batch_size))
-    for _ in range(5):
-        step(batch, 0.01)
-    wait(data.device)
-    started, steps = time.perf_counter(), 0
-    while time.perf_counter() - started < seconds:
-        for _ in range(5):
-            step(batch, 0.01)
-        wait(data.device)
-        steps += 5
-    return steps * batch_size / (time.perf_counter() - started)
+    return rate(step, repeat(batch), batch_size, seconds, data.device)
 
 
 def compare_steps(preset: str, batch_size: int, seconds: float, data: CifarData) -> dict[str, Any]:

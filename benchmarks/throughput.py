@@ -60,8 +60,8 @@ def measure(preset: str, batch_size: int, seconds: float, data: CifarData) -> di
     result = {
         "batch": batch_size,
         "first_step_seconds": first_step,
-        "images_per_second": _rate(step, batches, batch_size, seconds, device),
-        "step_only_images_per_second": _rate(step, iter(lambda: batch, None), batch_size, seconds, device),
+        "images_per_second": rate(step, batches, batch_size, seconds, device),
+        "step_only_images_per_second": rate(step, iter(lambda: batch, None), batch_size, seconds, device),
     }
     result["share_outside_step"] = max(0.0, 1 - result["images_per_second"] / result["step_only_images_per_second"])
     if device.type == "cuda":
@@ -107,7 +107,7 @@ def profile(preset: str, batch_size: int, data: CifarData) -> dict[str, float]:
     return dict(sorted(times.items(), key=lambda item: -item[1]))
 
 
-def _rate(step: Any, batches: Iterator[Batch], batch_size: int, seconds: float, device: torch.device) -> float:
+def rate(step: Any, batches: Iterator[Batch], batch_size: int, seconds: float, device: torch.device) -> float:
     for _ in range(3):
         step(next(batches), 0.01)
     wait(device)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from msdnet.networks.layers import ConvNormReLU, Layers
+from msdnet.networks.layers import ConvNormReLU, Layers, own_norm
 
 SHAPES = [
     (4, 12, 8, 8),  # channels that no large power of two divides
@@ -95,3 +95,14 @@ def test_bn_and_its_relu_are_one_where_a_gpu_trains(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("msdnet.networks.layers._own_norm_for", own_norm_for)
     assert torch.equal(layers(images), expected)
     assert asked == [(layers[0][1], True), (layers[1], False)]  # type: ignore[index]
+
+
+def test_whose_kernels_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert own_norm() is None
+    monkeypatch.setenv("MSDNET_KERNELS", "onw")
+    with pytest.raises(ValueError, match="MSDNET_KERNELS"):
+        own_norm()
+    monkeypatch.setenv("MSDNET_KERNELS", "own")
+    monkeypatch.setitem(sys.modules, "msdnet.networks.kernels", None)
+    with pytest.raises(ValueError, match="needs Triton"):
+        own_norm()

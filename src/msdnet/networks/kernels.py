@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["norm", "work_on"]
+__all__ = ["norm"]
 
 _CHANNELS_EACH = 32  # of a program, at most
 _SUMMED_AT_ONCE = 4096  # values that a program of the first kernel has under way
@@ -28,18 +28,6 @@ def norm(maps: Tensor, layer: nn.BatchNorm2d, *, relu: bool) -> Tensor:
     """What `layer` makes of maps (N, C, H, W) with the channels last, in training; its running statistics move."""
     made: Tensor = _Norm.apply(maps, layer.weight, layer.bias, layer, relu)
     return made
-
-
-def work_on(device: torch.device) -> bool:
-    """Whether these kernels can be compiled for a device and run on it, by trying it."""
-    layer = nn.BatchNorm2d(3, device=device)
-    maps = torch.ones(2, 3, 2, 2, device=device).to(memory_format=torch.channels_last).requires_grad_()
-    try:
-        with torch.enable_grad():
-            norm(maps, layer, relu=True).sum().backward()
-    except Exception:  # no compiler, a GPU that Triton does not know: it may be anything, and torch's own remain
-        return False
-    return True
 
 
 class _Norm(torch.autograd.Function):
@@ -206,6 +194,25 @@ def _normalise(
         tl.store(made + place, tl.maximum(value, 0.0) if relu else value, here)
 
 
+@triton.jit
+def _line(weight, bias, mean, steepness, channel, inside):
+    """What BN did to some channels: (value - average) * scale + height, scale being weight * steep."""
+    average = tl.load(mean + channel, inside, other=0.0)[None, :]
+    steep = tl.load(steepness + channel, inside, other=0.0)
+    scale = (tl.load(weight + channel, inside, other=0.0) * steep)[None, :]
+    return average, steep, scale, tl.load(bias + channel, inside, other=0.0)[None, :]
+
+
+@triton.jit
+def _through_relu(maps, above, place, here, average, scale, height, relu: tl.constexpr):
+    """How far values are off the average, and the gradients that reach BN; ReLU holds back those of what it cut off."""
+    off = tl.load(maps + place, here, other=0.0).to(tl.float32) - average
+    gradient = tl.load(above + place, here, other=0.0).to(tl.float32)
+    if relu:
+        gradient = tl.where(off * scale + height > 0.0, gradient, 0.0)
+    return off, gradient
+
+
 @triton.jit(do_not_specialize=_SIZES)
 def _sum_gradients(
     maps, above, sums, weight, bias, mean, steepness, rows, groups, rows_each,
@@ -215,10 +222,7 @@ def _sum_gradients(
     channels = groups * aligned
     channel = tl.program_id(0) * width + tl.arange(0, width)
     inside = channel < channels
-    average = tl.load(mean + channel, inside, other=0.0)[None, :]
-    steep = tl.load(steepness + channel, inside, other=0.0)
-    scale = (tl.load(weight + channel, inside, other=0.0) * steep)[None, :]
-    height = tl.load(bias + channel, inside, other=0.0)[None, :]
+    average, steep, scale, height = _line(weight, bias, mean, steepness, channel, inside)
     plain, moved = tl.zeros((block, width), tl.float32), tl.zeros((block, width), tl.float32)
     start = tl.program_id(1) * rows_each
     end = tl.minimum(start + rows_each, rows)
@@ -226,10 +230,7 @@ def _sum_gradients(
         row = at + tl.arange(0, block)
         here = (row < end)[:, None] & inside[None, :]
         place = row.to(tl.int64)[:, None] * channels + channel[None, :]
-        off = tl.load(maps + place, here, other=0.0).to(tl.float32) - average
-        gradient = tl.load(above + place, here, other=0.0).to(tl.float32)
-        if relu:
-            gradient = tl.where(off * scale + height > 0.0, gradient, 0.0)
+        off, gradient = _through_relu(maps, above, place, here, average, scale, height, relu)
         plain += gradient
         moved += gradient * off
     _keep(sums, tl.sum(plain, 0), tl.sum(moved, 0) * steep, channel, inside, channels)
@@ -248,18 +249,12 @@ def _gradients(
     if tl.program_id(1) == 0:
         tl.store(of_bias + channel, plain, inside)
         tl.store(of_weight + channel, moved, inside)
-    average = tl.load(mean + channel, inside, other=0.0)[None, :]
-    steep = tl.load(steepness + channel, inside, other=0.0)
-    scale = (tl.load(weight + channel, inside, other=0.0) * steep)[None, :]
-    height = tl.load(bias + channel, inside, other=0.0)[None, :]
+    average, steep, scale, height = _line(weight, bias, mean, steepness, channel, inside)
     plain, moved = (plain / rows)[None, :], (moved * steep / rows)[None, :]
     start = tl.program_id(1) * rows_each
     for at in range(start, tl.minimum(start + rows_each, rows), block):
         row = at + tl.arange(0, block)
         here = (row < rows)[:, None] & inside[None, :]
         place = row.to(tl.int64)[:, None] * channels + channel[None, :]
-        off = tl.load(maps + place, here, other=0.0).to(tl.float32) - average
-        gradient = tl.load(above + place, here, other=0.0).to(tl.float32)
-        if relu:
-            gradient = tl.where(off * scale + height > 0.0, gradient, 0.0)
+        off, gradient = _through_relu(maps, above, place, here, average, scale, height, relu)
         tl.store(of_maps + place, scale * (gradient - plain - off * moved), here)

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable
-from functools import cache
 from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+
+from msdnet.checks import check_choice
 
 __all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Layers", "Linear", "PoolHead", "norm_relu", "own_norm"]
 
@@ -31,29 +32,31 @@ class Layers(nn.Sequential):
 
 
 def _own_norm_for(layer: nn.Module, maps: Tensor) -> Norm | None:
-    """BN by kernels of our own, where a layer is one that they know, and maps are as they want them."""
+    """BN by kernels of our own, where they are wanted, know the layer, and can read the maps."""
     if not (isinstance(layer, nn.BatchNorm2d) and layer.training and maps.is_cuda):
         return None
     usual = layer.affine and layer.track_running_stats and layer.momentum is not None
     ready = (
         maps.is_contiguous(memory_format=torch.channels_last)
         and maps.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and layer.weight.dtype == torch.float32
         and maps.numel() > maps.shape[1]  # or else there is no variance, and torch says so
         and not torch.compiler.is_compiling()
     )
-    return own_norm(maps.device) if usual and ready else None
+    return own_norm() if usual and ready else None
 
 
-@cache
-def own_norm(device: torch.device) -> Norm | None:
-    """Our kernels, where they are wanted and can be compiled."""
-    if os.environ.get("MSDNET_KERNELS") != "own":
+def own_norm() -> Norm | None:
+    """Our kernels, where the environment asks for them."""
+    whose = os.environ.get("MSDNET_KERNELS", "torch")
+    check_choice("MSDNET_KERNELS", whose, ("torch", "own"))
+    if whose == "torch":
         return None
     try:
-        from msdnet.networks import kernels
-    except ImportError:  # Triton comes with torch, but not on every system
-        return None
-    return kernels.norm if kernels.work_on(device) else None
+        from msdnet.networks.kernels import norm
+    except ImportError as error:  # Triton comes with torch, but not on every system
+        raise ValueError(f"MSDNET_KERNELS=own needs Triton, which is not here ({error})") from error
+    return norm
 
 
 class Conv2d(nn.Conv2d):
