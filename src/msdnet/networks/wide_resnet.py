@@ -1,10 +1,9 @@
 """Wide residual networks (Zagoruyko and Komodakis, 2016) for small images."""
 
-import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain
-from msdnet.networks.layers import Conv2d, PoolHead, norm_relu
+from msdnet.networks.layers import Conv2d, Layers, PoolHead, norm_relu
 from msdnet.systems import WideResNetConfig
 
 __all__ = ["WideResNet"]
@@ -22,7 +21,7 @@ class WideResNet(Chain):
                 stride = 2 if group > 0 and block == 0 else 1
                 blocks.append(_Block(inputs, width, stride))
                 inputs = width
-        head = nn.Sequential(*norm_relu(inputs), *PoolHead(inputs, config.classes))
+        head = Layers(*norm_relu(inputs), *PoolHead(inputs, config.classes))
         super().__init__(config, [nn.Sequential(*blocks)], [head])
 
 
@@ -31,15 +30,16 @@ class _Block(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.norm1 = nn.BatchNorm2d(inputs)
-        self.conv1 = Conv2d(inputs, outputs, kernel=3, stride=stride)
-        self.norm2 = nn.BatchNorm2d(outputs)
-        self.conv2 = Conv2d(outputs, outputs, kernel=3)
+        self.active = Layers(*norm_relu(inputs))
+        self.branch = Layers(
+            Conv2d(inputs, outputs, kernel=3, stride=stride),
+            *norm_relu(outputs),
+            Conv2d(outputs, outputs, kernel=3),
+        )
         self.shortcut = None if inputs == outputs else Conv2d(inputs, outputs, kernel=1, stride=stride)
 
     def forward(self, maps: Tensor) -> Tensor:
-        active = torch.relu(self.norm1(maps))
-        made = self.conv2(torch.relu(self.norm2(self.conv1(active))))
+        active = self.active(maps)
         kept = maps if self.shortcut is None else self.shortcut(active)
-        joined: Tensor = kept + made
+        joined: Tensor = kept + self.branch(active)
         return joined
