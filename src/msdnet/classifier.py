@@ -20,6 +20,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
+from msdnet.amounts import Amount
 from msdnet.bundle import Bundle
 from msdnet.checks import check_flag, check_number, check_whole
 from msdnet.config import NetworkConfig
@@ -47,8 +48,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
       a batch is a tenth of the training images (at least 8) where the recipe's is more than that
     - held_out: share of the images that are not trained on; thresholds for budgets are found on them
     - mirror: whether training images are mirrored at random; not for letters and digits
-    - budget: multiply-adds per image on average, for `predict`, `predict_proba` and `score` unless they are given
-      another; by default all images go to the last exit
+    - budget: multiply-adds per image on average (`20e6`, `"20M"`, `"30%"`), for `predict`, `predict_proba` and `score`
+      unless they are given another; by default all images go to the last exit
     - random_state: the same whole number gives the same network, on a CPU to the last bit
     - device: to train on, `cpu` or `cuda`; by default a GPU if there is one
     - threads: to predict with; by default one for each core. Give 1 where scikit-learn runs several fits at once
@@ -87,7 +88,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         batch_size: int | None = None,
         held_out: float = 0.1,
         mirror: bool = True,
-        budget: float | None = None,
+        budget: Amount | None = None,
         random_state: int | RandomState | None = None,
         device: str | None = None,
         threads: int | None = None,
@@ -123,7 +124,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self._open()
         return self
 
-    def predict(self, X: ArrayLike, *, budget: float | None = None, seconds: float | None = None) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, *, budget: Amount | None = None, seconds: Amount | None = None) -> NDArray[Any]:
         """The labels (n) of images.
 
         - X: as for `fit`; bytes of another size are resized as pictures are
@@ -134,7 +135,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return answers
 
     def predict_proba(
-        self, X: ArrayLike, *, budget: float | None = None, seconds: float | None = None
+        self, X: ArrayLike, *, budget: Amount | None = None, seconds: Amount | None = None
     ) -> NDArray[np.floating]:
         """(n, classes), in the order of `classes_`: of the exit where each image left. Otherwise as `predict`."""
         probabilities = self._classify(X, budget, seconds, probabilities=True).probabilities
@@ -147,8 +148,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
-        budget: float | None = None,
-        seconds: float | None = None,
+        budget: Amount | None = None,
+        seconds: Amount | None = None,
     ) -> float:
         """The share of the images whose label is predicted. Otherwise as `predict`."""
         return float(accuracy_score(y, self.predict(X, budget=budget, seconds=seconds), sample_weight=sample_weight))
@@ -226,7 +227,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             check_whole("threads", self.threads)
 
     def _classify(
-        self, X: ArrayLike, budget: float | None, seconds: float | None, *, probabilities: bool = False
+        self, X: ArrayLike, budget: Amount | None, seconds: Amount | None, *, probabilities: bool = False
     ) -> Result:
         check_is_fitted(self)
         if budget is None and seconds is None:

@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 import msdnet
+from msdnet.amounts import parse_budget, parse_budgets
 from msdnet.bundle import Bundle
-from msdnet.cli.amounts import parse_budget, parse_budgets
 from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint, best_of, evaluate
 from msdnet.files import Labelled, Part, open_labelled

@@ -454,8 +454,22 @@ def test_rules_that_need_every_decision_get_it_before_more_images_come(tiny: Bun
 def test_a_budget_below_the_first_exit_says_what_is_possible(model: Model) -> None:
     with pytest.raises(ValueError, match=f"budget must be at least {model.costs[0]:,}"):
         model.classify(IMAGES, budget=model.costs[0] - 1)
-    with pytest.raises(ValueError, match=r"seconds must be at least .* what the first exit takes here"):
+    with pytest.raises(ValueError, match=r"the time for an image must be at least .* what the first exit takes here"):
         model.classify(IMAGES, seconds=1e-9)
+
+
+def test_budgets_and_times_may_be_written_as_people_do(model: Model) -> None:
+    full = model.costs[-1]
+    assert model.policy("75%").budget_ == model.policy(f"{0.75 * full / 1e6}M").budget_ == 0.75 * full
+    assert model.policy("100%", costs=[2 * cost for cost in model.costs]).budget_ == 2 * full
+    assert model.policy(seconds="500ms").budget_ == 0.5
+    result = model.classify(IMAGES, budget="75%")
+    np.testing.assert_array_equal(result.exits, model.classify(IMAGES, budget=0.75 * full).exits)
+    for wrong, told in (("half", "written like 20M"), ("1%", "at least")):
+        with pytest.raises(ValueError, match=told):
+            model.classify(IMAGES, budget=wrong)
+    with pytest.raises(ValueError, match="written like 3ms"):
+        model.classify(IMAGES, seconds="3")
 
 
 @pytest.mark.parametrize("group", [None, 16, 7])

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msdnet.amounts import parse_budgets
 from msdnet.checks import check_file_writable
-from msdnet.cli.amounts import parse_budgets
 from msdnet.cli.classify import DEFAULT_MODEL
 from msdnet.cli.names import complete_models
 from msdnet.cli.tables import print_table

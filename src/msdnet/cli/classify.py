@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from msdnet.cli.amounts import parse_budget, parse_seconds
+from msdnet.amounts import parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.pictures import Pictures, find_pictures
 from msdnet.cli.tables import print_table
@@ -81,9 +81,9 @@ def classify(
     import msdnet
 
     _check_limits(budget, time_each, deadline, kept=hard or steady)
-    seconds, limit = (None if given is None else parse_seconds(given) for given in (time_each, deadline))
+    limit = None if deadline is None else parse_seconds(deadline)
     loaded = msdnet.load(model)
-    policy = _policy(loaded, budget, seconds)
+    policy = _policy(loaded, budget, time_each)
     if limit is not None:
         loaded.profile([1], seconds=0.3)
     start, unread, late = time.perf_counter(), 0, 0
@@ -122,10 +122,8 @@ def _check_limits(budget: str | None, time_each: str | None, deadline: str | Non
         raise ValueError("--hard and --steady say how a budget is kept: give --budget or --time with them")
 
 
-def _policy(model: "Model", budget: str | None, seconds: float | None) -> "Policy | None":
-    if budget is not None:
-        return model.policy(parse_budget(budget, model.costs[0], model.costs[-1]))
-    return None if seconds is None else model.policy(seconds=seconds)
+def _policy(model: "Model", budget: str | None, seconds: str | None) -> "Policy | None":
+    return None if budget is None and seconds is None else model.policy(budget, seconds=seconds)
 
 
 def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> None:

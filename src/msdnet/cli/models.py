@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.cli.amounts import parse_budgets
+from msdnet.amounts import parse_budgets
 from msdnet.cli.names import complete_models
 from msdnet.cli.tables import plain_console, print_table
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.amounts import Amount, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_number, check_whole
 from msdnet.policy import (
@@ -74,8 +75,8 @@ class Model:
         self,
         images: Images,
         *,
-        budget: float | None = None,
-        seconds: float | None = None,
+        budget: Amount | None = None,
+        seconds: Amount | None = None,
         policy: Policy | None = None,
         hard: bool = False,
         group: int | None = None,
@@ -88,8 +89,9 @@ class Model:
 
         - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory. One that
           cannot be read ends it with an error that says which
-        - budget: average multiply-adds per image; seconds: average time per image, by this machine's profile; policy:
-          one that was fitted before. With none of them, every image goes to the last exit
+        - budget: average multiply-adds per image (`20e6`, `"20M"`, `"30%"` of the last exit's); seconds: average time
+          per image (`0.003`, `"3ms"`), by this machine's profile; policy: one that was fitted before. Without them,
+          every image goes to the last exit
         - hard: the total is never exceeded, whatever the images; group: in each so many images (the paper's M)
         - steady: the average is held while the images drift from what the model was fitted to
         - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
@@ -112,8 +114,8 @@ class Model:
         self,
         images: Images,
         *,
-        budget: float | None = None,
-        seconds: float | None = None,
+        budget: Amount | None = None,
+        seconds: Amount | None = None,
         policy: Policy | None = None,
         batch: int = 1,
     ) -> Iterator[One]:
@@ -146,7 +148,7 @@ class Model:
             raise ValueError(f"batch must be at most {most} with a steady budget (and in a stream), got {rows}")
         return rows
 
-    def _choose(self, budget: float | None, seconds: float | None, policy: Policy | None, rows: int) -> Policy:
+    def _choose(self, budget: Amount | None, seconds: Amount | None, policy: Policy | None, rows: int) -> Policy:
         """The policy that was given, or that keeps a budget, or that sends everyone to the last exit."""
         if sum(given is not None for given in (budget, seconds, policy)) > 1:
             raise ValueError("give one of budget, seconds and policy, not several")
@@ -185,9 +187,9 @@ class Model:
 
     def policy(
         self,
-        budget: float | None = None,
+        budget: Amount | None = None,
         *,
-        seconds: float | None = None,
+        seconds: Amount | None = None,
         method: Method = "accuracy",
         measure: Measure = "largest",
         batch: int | None = None,
@@ -199,18 +201,20 @@ class Model:
         """
         if (budget is None) == (seconds is None):
             raise ValueError("give a budget in multiply-adds or in seconds, one of the two")
-        if seconds is None:
-            assert budget is not None
-            return self._family(method, measure, self.costs if costs is None else tuple(costs)).policy(budget)
+        if budget is not None:
+            costs = self.costs if costs is None else tuple(costs)
+            amount = parse_budget(budget, costs[0], costs[-1]) if isinstance(budget, str) else budget
+            return self._family(method, measure, costs).policy(amount)
         if costs is not None:
             raise ValueError("costs belong to a budget, not to seconds")
         costs = self._times(self.engine.best_batch if batch is None else check_whole("batch", batch)).costs
-        if check_number("seconds", seconds, low=0, above=True) < costs[0]:
+        given = parse_seconds(seconds) if isinstance(seconds, str) else check_number("seconds", seconds, 0, above=True)
+        if given < costs[0]:
             raise ValueError(
-                f"seconds must be at least {costs[0]:.3g} ({1e3 * costs[0]:.3g} ms), what the first exit takes here, "
-                f"got {seconds:g} ({1e3 * seconds:g} ms)"
+                f"the time for an image must be at least {1e3 * costs[0]:.3g} ms ({costs[0]:.3g} s), what the first "
+                f"exit takes here, got {1e3 * given:.3g} ms"
             )
-        return self._family(method, measure, costs, "seconds").policy(seconds)
+        return self._family(method, measure, costs, "seconds").policy(given)
 
     def profile(self, batch_sizes: Sequence[int] | None = None, *, seconds: float = 1.0) -> Profile:
         """Measure the stages on this machine; budgets in time and deadlines then go by it.

@@ -1,8 +1,12 @@
 """Budgets and times as people write them: 20M, 1.5G, 30%, 3ms."""
 
 import math
+from typing import TypeAlias
 
-__all__ = ["parse_budget", "parse_budgets", "parse_seconds"]
+__all__ = ["Amount", "parse_budget", "parse_budgets", "parse_seconds"]
+
+Amount: TypeAlias = float | str
+"""Multiply-adds or seconds: a number, or text with a unit."""
 
 _FACTORS = {"k": 1e3, "M": 1e6, "G": 1e9}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
