@@ -44,7 +44,7 @@ def row_seconds(model: Model, images: Any, batch: int, seconds: float) -> list[f
     runs: list[list[float]] = []
     start = time.perf_counter()
     while time.perf_counter() - start < seconds:
-        first = len(runs) * batch % (len(images) - batch)
+        first = len(runs) * batch % max(1, len(images) - batch)
         runs.append(time_stages(model.engine, images[first : first + batch]))
     return [statistics.mean(times) / batch for times in zip(*runs, strict=True)]
 

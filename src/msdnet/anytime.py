@@ -7,6 +7,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,8 +80,15 @@ def answer_probabilities(costs: Sequence[float], budgets: BudgetDistribution) ->
     >>> answer_probabilities([1, 2, 3], Uniform(low=0, high=4))
     (0.25, 0.25, 0.25)
     """
-    ends_below = [budgets.below(cost) for cost in costs]
+    ends_below = [budgets.below(cost) for cost in _rising(costs)]
     return tuple(later - earlier for earlier, later in zip(ends_below, [*ends_below[1:], 1.0], strict=True))
+
+
+def _rising(costs: Sequence[float]) -> tuple[float, ...]:
+    known = numbers("costs", costs, low=0)
+    if any(later <= earlier for earlier, later in pairwise(known)):
+        raise ValueError(f"costs must rise from exit to exit, got {known}")
+    return known
 
 
 @dataclass(frozen=True)
@@ -101,12 +109,10 @@ class AnytimeCurve:
     """What no answer at all is worth: a budget may end before the first exit."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "costs", numbers("costs", self.costs, low=0))
+        object.__setattr__(self, "costs", _rising(self.costs))
         object.__setattr__(self, "accuracies", numbers("accuracies", self.accuracies, low=0))
         if len(self.costs) != len(self.accuracies) or not self.costs:
             raise ValueError(f"costs and accuracies must go together, got {len(self.costs)} and {len(self.accuracies)}")
-        if any(later <= earlier for earlier, later in zip(self.costs[:-1], self.costs[1:], strict=True)):
-            raise ValueError(f"costs must rise from exit to exit, got {self.costs}")
 
     def at(self, budgets: ArrayLike) -> NDArray[np.float64]:
         """The accuracy of what stands when each of the budgets ends."""
@@ -145,7 +151,7 @@ def expected_loss(
     if ends.shape != values.shape[:1]:
         raise ValueError(f"budgets must be a distribution or {len(values)} numbers, one for each image")
     worth = np.hstack([np.full((len(values), 1), before), values])
-    return float(worth[np.arange(len(values)), _answered(costs, ends)].mean())
+    return float(worth[np.arange(len(values)), _answered(_rising(costs), ends)].mean())
 
 
 def _answered(costs: Sequence[float], budgets: ArrayLike) -> NDArray[np.intp]:

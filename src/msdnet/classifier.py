@@ -166,7 +166,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """The files of the bundle that training brings."""
         with needed_for("MSDNetClassifier.fit"):
             from msdnet.data import ArrayData
-            from msdnet.training.distributed import pick_device
+            from msdnet.device import pick_device
         seed = self._seed()
         data = ArrayData(
             images,
@@ -297,10 +297,10 @@ def _bundle(
     """Train in a folder that is gone afterwards; the files of the bundle by their names."""
     import torch
 
+    from msdnet.device import pick_device
     from msdnet.export import export_run
     from msdnet.training import Interrupted, train
     from msdnet.training.display import Display
-    from msdnet.training.distributed import pick_device
 
     trains_on = pick_device(device)
     try:

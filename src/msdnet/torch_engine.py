@@ -18,6 +18,7 @@ from torch import Tensor
 
 from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.checks import check_choice
+from msdnet.device import pick_device
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.networks import State as NetworkState
 from msdnet.runtime.engine import Array, Engine, Launched, Rows, State
@@ -46,7 +47,7 @@ class TorchEngine(Engine):
         manifest = bundle.manifest
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         check_choice("precision", precision, get_args(Precision))
-        self.device = _numbered(torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu")))
+        self.device = pick_device(device)
         self.precision = precision
         self.best_batch = 32 if self.device.type == "cpu" else 1024
         self.ahead = 1 if self.device.type == "cuda" else 0
@@ -190,13 +191,6 @@ class _Graph:
     inputs: Maps
     logits: Tensor
     maps: Maps
-
-
-def _numbered(device: torch.device) -> torch.device:
-    """The GPU that is the current one now, wherever another thread may be later."""
-    if device.type == "cuda" and device.index is None:
-        return torch.device("cuda", torch.cuda.current_device())
-    return device
 
 
 def network_of(bundle: Bundle) -> StagedNetwork:

@@ -29,6 +29,14 @@ def test_answer_probabilities(budgets: BudgetDistribution, expected: tuple[float
     assert answer_probabilities([1, 2, 3], budgets) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("costs", [[3, 1], [1, 1], [math.nan], [-1]])
+def test_costs_must_rise(costs: list[float]) -> None:
+    with pytest.raises(ValueError, match="costs must"):
+        answer_probabilities(costs, Uniform(0, 4))
+    with pytest.raises(ValueError, match="costs must"):
+        expected_loss([[1.0] * len(costs)], costs, budgets=[2.5], before=3.0)
+
+
 CURVE = AnytimeCurve(costs=(1, 2, 4), accuracies=(0.5, 0.7, 0.8), before=0.1)
 LOSSES = [[3.0, 2.0, 1.0], [6.0, 4.0, 5.0]]
 BUDGETS = [Uniform(low=0, high=5), Uniform(low=1.5, high=2.5), Samples((0.5, 1, 2, 2.5, 9)), Exponential(mean=2)]

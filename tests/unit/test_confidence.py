@@ -54,6 +54,17 @@ def test_temperatures_mend_logits_that_are_too_sure_or_not_sure_enough() -> None
     assert fitted == pytest.approx((3, 1, 0.5), rel=0.06)
 
 
+def test_an_exit_that_was_always_right_is_not_sure_of_everything() -> None:
+    chance = np.random.default_rng(0)
+    labels = np.arange(20) % 2
+    logits = np.stack([3 * np.eye(2)[labels] + chance.normal(size=(20, 2)) / 2] * 2, axis=1)
+    assert (logits.argmax(axis=2) == labels[:, None]).all()
+    for temperature in fit_temperatures(logits, labels):
+        sure = soften(logits[:, 0], temperature).max(axis=1)
+        assert 0.85 < sure.mean() < 0.99
+        assert len(np.unique(sure)) == 20
+
+
 @pytest.mark.parametrize(
     ("logits", "labels", "message"),
     [

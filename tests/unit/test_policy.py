@@ -40,10 +40,24 @@ def test_shares_of_budgets_beyond_the_papers_favour_late_exits() -> None:
     assert exit_shares([5], 5) == (1,)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_who_left_leaves_when_another_engine_is_a_little_less_sure(method: Method) -> None:
+    """Of held-out images, each of which is the one that some threshold is made for."""
+    draw = np.random.default_rng(0)
+    confidence = np.sort(draw.random((30, 4)), axis=1).astype(np.float32)
+    correct = draw.random((30, 4)) < confidence
+    for budget in np.linspace(10, 40, 50):
+        policy = Policy(method).fit(confidence, correct, costs=[10, 20, 30, 40], budget=budget)
+        exits = policy.exits(confidence)
+        assert 10 * (1 + exits.mean()) <= budget + 1e-9
+        for off in (-1e-6, 1e-6):
+            np.testing.assert_array_equal(policy.exits(confidence + off), exits)
+
+
 def test_the_papers_counts_only_images_that_reach_an_exit() -> None:
     """One of three is to leave at each exit. The first image would be the surest at the second exit as well."""
     policy = Policy("paper").fit(CONFIDENCE[:3], CORRECT[:3], costs=[10, 20, 30], budget=20)
-    assert policy.thresholds_.tolist() == [0.9, 0.9, -math.inf]
+    assert policy.thresholds_.tolist() == pytest.approx([0.9, 0.9, -math.inf], abs=2e-5)
     assert policy.exits(CONFIDENCE[:3]).tolist() == [0, 2, 1]
     assert policy.shares_ == pytest.approx((1 / 3, 1 / 3, 1 / 3))
     assert (policy.accuracy_, policy.cost_) == (1, 20)

@@ -133,7 +133,7 @@ def reproduce(
 
 def _check_places(device: str | None, figures: Path | None) -> None:
     """Better now than after a training."""
-    from msdnet.training.distributed import pick_device
+    from msdnet.device import pick_device
 
     pick_device(device)
     if figures is not None:

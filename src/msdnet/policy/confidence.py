@@ -61,7 +61,7 @@ _OF: dict[Measure, Callable[[_Array], _Array]] = {"largest": _largest, "margin":
 
 
 def fit_temperatures(logits: ArrayLike, labels: ArrayLike) -> tuple[float, ...]:
-    """One temperature for each exit, with which the held-out labels are likeliest.
+    """One temperature for each exit, with which the held-out labels, and one by chance, are likeliest.
 
     - logits: (N, exits, classes), of held-out images
     - labels: (N)
@@ -75,8 +75,12 @@ def fit_temperatures(logits: ArrayLike, labels: ArrayLike) -> tuple[float, ...]:
 
 
 def _temperature(logits: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
-    """The likelihood is concave in 1 / temperature, so its slope is followed to 0 by bisection."""
-    told = logits[np.arange(len(labels)), labels].mean()
+    """The likelihood is concave in 1 / temperature, so its slope is followed to 0 by bisection.
+
+    As if one more image had a label by chance: an exit that was always right would otherwise be sure of everything.
+    """
+    by_chance = 1 / (len(labels) + 1)
+    told = (1 - by_chance) * logits[np.arange(len(labels)), labels].mean() + by_chance * logits.mean()
     low, high = np.log(1e-2), np.log(1e2)
     for _ in range(40):
         middle = (low + high) / 2

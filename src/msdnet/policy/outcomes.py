@@ -12,6 +12,7 @@ __all__ = ["Floats", "Outcomes", "Value", "check_budget", "check_costs", "exits_
 
 Floats: TypeAlias = NDArray[np.float64]
 
+SLACK = 1e-5  # by which two engines, or two sizes of batches, may differ in how sure they are
 NEIGHBOURS = 0.05  # which part of the images, to either side, counts as about as sure
 
 
@@ -100,6 +101,15 @@ class Outcomes:
     def shares(self, thresholds: Floats) -> tuple[float, ...]:
         """Which part of the images leaves at each exit."""
         return tuple(int(np.count_nonzero(leaves)) / self.size for leaves in self.leaving(thresholds))
+
+    def with_slack(self, thresholds: Floats) -> Floats:
+        """Thresholds that these images still reach, and no others do, when they are computed a little differently."""
+        slack = thresholds.copy()
+        for exit in np.flatnonzero(np.isfinite(thresholds)).tolist():
+            below = self.confidence[exit][self.confidence[exit] < thresholds[exit]]
+            room = (thresholds[exit] - below.max()) / 2 if len(below) else SLACK
+            slack[exit] -= min(room, SLACK)
+        return slack
 
     def thinned(self, most: int) -> "Outcomes":
         """At most so many of the images, evenly chosen; the surest and the least sure are not kept apart."""

@@ -59,7 +59,7 @@ class Policy:
 
     >>> policy = Policy(method="paper")
     >>> policy.fit([[0.9, 0.9], [0.2, 0.8]], [[True, True], [False, True]], costs=[10, 30], budget=20).thresholds_
-    array([ 0.9, -inf])
+    array([0.89999,    -inf])
     """
 
     thresholds_: Floats
@@ -211,7 +211,8 @@ class PolicyFamily:
             policy = self.policy(budget)
             thresholds = policy.thresholds_
             if policy.cost_ < 0.98 * budget or part == 1:
-                thresholds = thresholds_at(lean_for(self.held_out.costs, budget), self.held_out)
+                lean = lean_for(self.held_out.costs, budget)
+                thresholds = self.held_out.with_slack(thresholds_at(lean, self.held_out))
             found.append((self.held_out.value(thresholds).cost, thresholds))
         found.sort(key=lambda rung: rung[0])
         return np.array([thresholds for _, thresholds in found]), np.array([cost for cost, _ in found])
@@ -220,11 +221,12 @@ class PolicyFamily:
         held_out, policy = self.held_out, Policy(self.method, self.measure)
         policy.budget_ = check_budget(budget, held_out.costs)
         lean = lean_for(held_out.costs, policy.budget_)
-        policy.thresholds_ = (
+        fitted = (
             thresholds_at(lean, held_out)
             if self._frontier is None
             else self._frontier.best(policy.budget_, lean).thresholds
         )
+        policy.thresholds_ = held_out.with_slack(fitted)
         policy.costs_ = held_out.costs
         policy.accuracy_, policy.cost_ = held_out.value(policy.thresholds_)
         policy.shares_ = held_out.shares(policy.thresholds_)

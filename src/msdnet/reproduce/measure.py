@@ -20,8 +20,8 @@ from msdnet.training import all_logits
 
 __all__ = ["BUDGETS", "measure"]
 
-# Average multiply-adds per image of 32 pixels, and a tenth of them for large images. The same for all networks, so that
-# the best of several can be told for each.
+# Average multiply-adds per image of 32 pixels, and ten times as many for large images. The same for all networks, so
+# that the best of several can be told for each.
 BUDGETS = tuple(
     million * 1e6
     for million in (

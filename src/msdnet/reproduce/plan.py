@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from msdnet.data import ArrayData, Batch
+from msdnet.device import pick_device
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
 from msdnet.reproduce.workshop import Standing, Workshop
-from msdnet.training.distributed import join_processes, pick_device
+from msdnet.training.distributed import join_processes
 from msdnet.training.run import make_step
 from msdnet.training.step import Step
 

@@ -13,6 +13,7 @@ from msdnet.bundle import RUN
 from msdnet.checks import check_folder_writable, check_same, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, open_data
+from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.reproduce.measure import measure
@@ -26,7 +27,6 @@ from msdnet.training.distributed import (
     first_on_machine_first,
     is_first,
     join_processes,
-    pick_device,
     several_processes,
 )
 from msdnet.training.run import describe_data, read_run, read_summary

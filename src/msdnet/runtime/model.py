@@ -1,5 +1,6 @@
 """A model to classify with: what people hold in their hands."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -50,6 +51,7 @@ class Model:
         self._held_out = None if bundle.manifest.held_out is None else read_tensors(bundle, HELD_OUT)
         self._families: dict[tuple[Any, ...], PolicyFamily] = {}
         self._profile = Profile(())
+        self._measuring = threading.RLock()  # one thread measures at a time, or it would measure the others
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -125,7 +127,8 @@ class Model:
         """
         rows = self._rows(batch, steady=True)
         chosen = self._choose(budget, seconds, policy, rows)
-        rule = self._rule(chosen, None, steady=True)
+        limited = not (budget is None and seconds is None and policy is None)  # or else there is nothing to hold
+        rule = self._rule(chosen, None, steady=limited)
         return self._stream(batches(images, self.engine.images, rows), chosen, rule)
 
     def _stream(self, given: Iterator[NDArray[Any]], chosen: Policy, rule: SpendingRule) -> Iterator[One]:
@@ -228,26 +231,29 @@ class Model:
 
     def _measure(self, sizes: Sequence[int], seconds: float) -> None:
         """Measure anew; what was fitted to times that are no longer believed is forgotten."""
-        measured = profile(self.engine, sizes, seconds=seconds).batches
-        renewed = {times.rows for times in measured}
-        others = [times for times in self._profile.batches if times.rows not in renewed]
-        self._profile = Profile(tuple(sorted((*others, *measured), key=lambda times: times.rows)))
-        believed = {self.costs, *(times.costs for times in self._profile.batches)}
-        self._families = {key: family for key, family in self._families.items() if key[2] in believed}
+        with self._measuring:
+            measured = profile(self.engine, sizes, seconds=seconds).batches
+            renewed = {times.rows for times in measured}
+            others = [times for times in self._profile.batches if times.rows not in renewed]
+            self._profile = Profile(tuple(sorted((*others, *measured), key=lambda times: times.rows)))
+            believed = {self.costs, *(times.costs for times in self._profile.batches)}
+            self._families = {key: family for key, family in self._families.items() if key[2] in believed}
 
     def _times(self, rows: int) -> StageTimes:
         """Of a batch of so many rows; measured now if they were not."""
-        if rows not in (times.rows for times in self._profile.batches):
-            self._measure([rows], FIRST_LOOK)
-        return self._profile.at(rows)
+        with self._measuring:
+            if rows not in (times.rows for times in self._profile.batches):
+                self._measure([rows], FIRST_LOOK)
+            return self._profile.at(rows)
 
     def _family(
         self, method: Method, measure: Measure, costs: Sequence[float], unit: Unit = "multiply-adds"
     ) -> PolicyFamily:
         Policy(method, measure)  # refuses what it does not know
         key = (method, measure, tuple(costs))
-        if key not in self._families:
-            self._families[key] = PolicyFamily(
+        families = self._families  # another thread that measures anew may put others in their place
+        if key not in families:
+            families[key] = PolicyFamily(
                 self.held_out(measure),
                 self.held_out("correct"),
                 costs,
@@ -256,7 +262,7 @@ class Model:
                 model=self.bundle.fingerprint,
                 unit=unit,
             )
-        return self._families[key]
+        return families[key]
 
     def _to_the_last_exit(self) -> Policy:
         policy = Policy()

@@ -11,6 +11,7 @@ import torch
 from torch import distributed
 
 from msdnet.data.base import Shard
+from msdnet.device import local_rank
 
 __all__ = [
     "first_on_machine_first",
@@ -18,28 +19,11 @@ __all__ = [
     "is_first",
     "join_processes",
     "largest_of_all",
-    "pick_device",
     "several_processes",
     "wait_for_all",
 ]
 
 T = TypeVar("T")
-
-
-def pick_device(wanted: str | None = None) -> torch.device:
-    """The device asked for, or this process's GPU, or the CPU."""
-    name = wanted or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}") from error
-    if device.type == "cuda":
-        device = torch.device("cuda", _local_rank() if device.index is None else device.index)
-        if device.index >= torch.cuda.device_count():
-            here = torch.cuda.device_count()
-            known = f"cpu, or one of {here} GPUs" if here else "cpu, there being no GPU"
-            raise ValueError(f"device must be {known}, got {name!r}")
-    return device
 
 
 def join_processes(device: torch.device) -> Shard:
@@ -76,10 +60,10 @@ def is_first() -> bool:
 @contextmanager
 def first_on_machine_first() -> Iterator[None]:
     """Let one process of each machine do something before the others: a download, say."""
-    if _local_rank() > 0:
+    if local_rank() > 0:
         wait_for_all()
     yield
-    if _local_rank() == 0:
+    if local_rank() == 0:
         wait_for_all()
 
 
@@ -103,7 +87,3 @@ def from_first(value: T) -> T:
     shared = [value]
     distributed.broadcast_object_list(shared, src=0)
     return shared[0]
-
-
-def _local_rank() -> int:
-    return int(os.environ.get("LOCAL_RANK", "0"))

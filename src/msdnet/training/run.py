@@ -17,6 +17,7 @@ from msdnet.checks import check_number, check_same, check_whole, from_mapping
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
+from msdnet.device import pick_device
 from msdnet.files import fingerprint
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.presets import network_config
@@ -27,7 +28,6 @@ from msdnet.training.distributed import (
     from_first,
     is_first,
     join_processes,
-    pick_device,
     wait_for_all,
 )
 from msdnet.training.evaluation import evaluate_part
