@@ -728,6 +728,19 @@ def test_the_next_stage_starts_only_if_it_fits(tiny: Bundle, monkeypatch: pytest
         assert model.answer(image, deadline_ms=deadline_ms).exit == exit
 
 
+def test_a_machine_that_is_busier_than_it_was_answers_from_an_earlier_exit() -> None:
+    engine, image, profiled = (
+        Timed(exits=3),
+        np.zeros((1, 1, 1), np.uint8),
+        (0.01, 0.01, 0.01),
+    )  # half of what they take
+    for end, exits in ((0.035, [1]), (0.041, [1, 2]), (0.055, [1, 2]), (0.061, [1, 2, 3])):
+        engine.now = 0.0
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(time, "perf_counter", lambda: engine.now)
+            assert [step.exit for step in steps(engine, image, ("a", "b"), "largest", end, profiled)] == exits
+
+
 def test_a_machine_that_was_busy_when_it_was_profiled_is_not_thought_slow_for_ever() -> None:
     quick = Counting(exits=3)
     image, busy = np.zeros((1, 1, 1), np.uint8), (1.0, 1.0, 1.0)  # a second for each stage, in the profile

@@ -46,8 +46,8 @@ def steps(
 ) -> Generator[Step, None, None]:
     """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits.
 
-    If the stages so far took far less than was expected of them, the machine was busier when it was profiled than it
-    is now: less is then expected of the next one, too.
+    The machine may be less busy than when it was profiled, or busier: if the stages so far took far less time than was
+    expected of them, or more, the next one is expected to do so, too.
     """
     check_choice("measure", measure, MEASURES)  # at once, not when the first answer is asked for
     return _steps(engine, pixels, classes, measure, end, stage_times)
@@ -66,8 +66,8 @@ def _steps(
     for exit, cost in enumerate(engine.costs):
         now = time.perf_counter()
         if end is not None and exit:
-            faster = min(_CAUTION * (now - start) / sum(stage_times[:exit]), 1.0)
-            if now + faster * stage_times[exit] > end:
+            pace = (now - start) / sum(stage_times[:exit])
+            if now + max(pace, min(_CAUTION * pace, 1.0)) * stage_times[exit] > end:
                 return
         rows, state = engine.advance(state)
         probabilities = rows[0]
