@@ -22,6 +22,9 @@ def parse_budget(text: str, first: float, full: float) -> float:
     >>> parse_budget("5%", first=8e6, full=80e6)
     Traceback (most recent call last):
     ValueError: a budget must be at least 10% (8M), which the first exit takes; 5% is 4M
+    >>> parse_budget("30", first=8e6, full=80e6)
+    Traceback (most recent call last):
+    ValueError: a budget must be at least 8M (10%), which the first exit takes; 30 has no unit: 30M or 30%?
     """
     number, factor, parts = text.strip(), 1.0, 1
     if number.endswith("%"):
@@ -46,10 +49,11 @@ def _check_covered(text: str, amount: float, first: float, full: float) -> None:
     if amount < first:
         least = _per_cent(first, full), _short(first)
         told = "{0} ({1})" if in_per_cent else "{1} ({0})"
-        got = f"{amount / 1e6:.4g}M" if in_per_cent else f"{100 * amount / full:.2g}%"
-        raise ValueError(
-            f"a budget must be at least {told.format(*least)}, which the first exit takes; {text.strip()} is {got}"
-        )
+        bare = text.strip()
+        got = f"is {amount / 1e6:.4g}M" if in_per_cent else f"is {100 * amount / full:.2g}%"
+        if bare[-1].isdigit():
+            got = f"has no unit: {bare}M or {bare}%?"
+        raise ValueError(f"a budget must be at least {told.format(*least)}, which the first exit takes; {bare} {got}")
     if in_per_cent and amount > full:
         raise ValueError(f"a budget must be at most 100% ({_short(full)}), which the last exit takes, got {text!r}")
 

@@ -185,6 +185,9 @@ class Bundle:
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
 
+    def __repr__(self) -> str:
+        return f"<msdnet.bundle.Bundle {self.manifest.name!r} in {str(self.folder)!r}>"
+
     def check(self) -> None:
         """Make sure that every file is there and as it was written."""
         for name in self.manifest.file_names:

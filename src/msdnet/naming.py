@@ -1,4 +1,4 @@
-"""Names that people type: the nearest one to a typing error, and registries.
+"""Names that people type: the nearest one to a typing error, and registries; and how many of something there are.
 
 Knows nothing of what the names stand for.
 """
@@ -7,7 +7,7 @@ import difflib
 from collections.abc import ItemsView, Iterable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Registry", "did_you_mean"]
+__all__ = ["Registry", "counted", "did_you_mean"]
 
 T = TypeVar("T")
 
@@ -17,6 +17,15 @@ def did_you_mean(name: object, options: Iterable[str]) -> str:
     known = sorted(options)
     near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """So many of something, as people say it.
+
+    >>> counted(1, "exit"), counted(2_000, "exit"), counted(2, "batch", "batches")
+    ('1 exit', '2,000 exits', '2 batches')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 class Registry(Generic[T]):

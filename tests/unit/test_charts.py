@@ -2,12 +2,14 @@
 
 import itertools
 import re
+import warnings
 from xml.etree import ElementTree
 
 import pytest
 
 from msdnet.published import PUBLISHED, published_for
 from msdnet.report.charts import NARROW, PAGE, PAPER, WIDE, Lines, Palette, Panel, Panels, Pictures, Series, Shares
+from msdnet.report.png import to_png
 
 LINES = Lines(
     "Accuracy <of> a & b",
@@ -32,6 +34,16 @@ def test_charts_are_well_formed(chart: Chart, palette: Palette) -> None:
     ElementTree.fromstring(svg)
     assert ("var(--" in svg) == (palette is PAGE)
     assert "nan" not in svg
+
+
+@CHARTS
+def test_pngs_have_words_or_it_is_said_that_they_have_none(chart: Chart) -> None:
+    pytest.importorskip("resvg_py", reason="needs resvg")
+    svg = chart.svg(PAPER)
+    with warnings.catch_warnings(record=True) as told:
+        png, wordless = to_png(svg), to_png(re.sub(r"<text\b.*?</text>", "", svg, flags=re.DOTALL))
+    assert "<text" in svg
+    assert (png == wordless) == bool(told)
 
 
 def test_points_lie_where_their_values_are() -> None:

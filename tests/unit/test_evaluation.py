@@ -123,6 +123,7 @@ def test_refuses_budgets(text: str) -> None:
     ("text", "message"),
     [
         ("10%", "a budget must be at least 18.2% (8.715M), which the first exit takes; 10% is 4.807M"),
+        ("30", "a budget must be at least 8.715M (18.2%), which the first exit takes; 30 has no unit: 30M or 30%?"),
         ("1k", "a budget must be at least 8.715M (18.2%), which the first exit takes; 1k is 0.0021%"),
         ("120%", "a budget must be at most 100% (48.07M), which the last exit takes, got '120%'"),
         ("much", "a budget must be written like 20M, 1.5G or 30%, got 'much'"),

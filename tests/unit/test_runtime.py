@@ -729,11 +729,7 @@ def test_the_next_stage_starts_only_if_it_fits(tiny: Bundle, monkeypatch: pytest
 
 
 def test_a_machine_that_is_busier_than_it_was_answers_from_an_earlier_exit() -> None:
-    engine, image, profiled = (
-        Timed(exits=3),
-        np.zeros((1, 1, 1), np.uint8),
-        (0.01, 0.01, 0.01),
-    )  # half of what they take
+    engine, image, profiled = Timed(exits=3), np.zeros((1, 1, 1), np.uint8), (0.01, 0.01, 0.01)  # half as long
     for end, exits in ((0.035, [1]), (0.041, [1, 2]), (0.055, [1, 2]), (0.061, [1, 2, 3])):
         engine.now = 0.0
         with pytest.MonkeyPatch.context() as patched:

@@ -7,6 +7,7 @@ import typer
 
 from msdnet.cli.tables import print_table
 from msdnet.config import NetworkConfig
+from msdnet.naming import counted
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig, Unreadable
@@ -171,7 +172,7 @@ def _print_summary(summary: "Summary") -> None:
 
 def _tell_what_next(folder: Path, finished: bool, summary: "Summary") -> None:
     """Of a run that has ended, or that was finished before."""
-    rate = f"{summary.epochs} epochs in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
+    rate = f"{counted(summary.epochs, 'epoch')} in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
     typer.echo(f"{rate}; the network is in {folder / 'model.safetensors'}")
     if finished:
         typer.echo(f"{folder} was finished already: nothing was left to train (--epochs makes a new run longer)")

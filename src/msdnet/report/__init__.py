@@ -15,6 +15,7 @@ from msdnet.report.charts import PAPER
 from msdnet.report.contents import Chart, Section, sections
 from msdnet.report.gallery import find_labels
 from msdnet.report.page import page
+from msdnet.report.png import to_png
 from msdnet.runtime import Model
 from msdnet.version import VERSION
 
@@ -69,16 +70,8 @@ def write_chart(chart: Chart, path: Path) -> list[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     svg = chart.svg(PAPER)
     path.write_text(svg, encoding="utf-8")
-    png = _png(svg)
+    png = to_png(svg)
     if png is None:
         return [path]
     path.with_suffix(".png").write_bytes(png)
     return [path, path.with_suffix(".png")]
-
-
-def _png(svg: str) -> bytes | None:
-    try:
-        import resvg_py
-    except ModuleNotFoundError:
-        return None
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=3))

@@ -41,7 +41,8 @@ WIDE, NARROW = 640, 350  # of a page, and of a phone
 _HEIGHT = 400
 _LEFT, _RIGHT, _BOTTOM = 56, 16, 46
 _INSET = 8  # between a frame's sides and the first and last marks
-_FONT = 'font-family="system-ui, sans-serif" font-size="12"'
+SYSTEM_FONT = "system-ui, sans-serif"
+_FONT = f'font-family="{SYSTEM_FONT}" font-size="12"'
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class EpochFigures:
     held_out_accuracy: tuple[float, ...] | None
     images_per_second: float
     seconds: float
+    """In proportion, where only the rest of an epoch was left to do."""
 
     @property
     def seconds_left(self) -> float:

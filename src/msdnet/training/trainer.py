@@ -17,6 +17,7 @@ from torch import Tensor
 
 from msdnet.checks import check_same, make_tuples
 from msdnet.data.base import Batch, Epoch, ImageData, Shard
+from msdnet.naming import counted
 from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
 from msdnet.training.display import Display, EpochFigures, MetricsFile
@@ -175,9 +176,9 @@ class Trainer:
                     mean = float(self._losses[: progress.step].mean())
                 self.display.running(mean, rate)
         self._check_losses()
-        seconds = time.monotonic() - began
+        seconds = (time.monotonic() - began) * self.steps / (self.steps - first)
         with ALONE:
-            self._end_epoch((self.steps - first) * self.recipe.batch_size / seconds, seconds)
+            self._end_epoch(self.steps * self.recipe.batch_size / seconds, seconds)
 
     def _take(self, batch: Batch) -> None:
         """One step; its loss stays on the device."""
@@ -194,14 +195,16 @@ class Trainer:
     def _describe(self) -> str:
         """What is trained on what, for a person."""
         data, recipe, network = self.data, self.recipe, self.step.network
+        several = "The loss is the sum over exits; accuracies are those of the first, the middle and the last exit."
         parameters = sum(parameter.numel() for parameter in network.parameters())
         on_gpu = self.step.device.type == "cuda"
         return (
             f"{data.name}: {data.size('train'):,} images to train on, {data.size('held_out'):,} held out, "
-            f"{len(data.classes)} classes; network: {network.exit_count} exits, {parameters / 1e6:.2f} M parameters; "
-            f"recipe {recipe.name}: {recipe.epochs} epochs of {self.steps} batches of {recipe.batch_size}; "
+            f"{len(data.classes)} classes; network: {counted(network.exit_count, 'exit')}, {parameters / 1e6:.2f} M "
+            f"parameters; recipe {recipe.name}: {counted(recipe.epochs, 'epoch')} of "
+            f"{counted(self.steps, 'batch', 'batches')} of {recipe.batch_size}; "
             f"on {torch.cuda.get_device_name(self.step.device) if on_gpu else 'the CPU'}. "
-            f"The loss is the sum over exits; accuracies are those of the first, the middle and the last exit."
+            f"{several if network.exit_count > 1 else ''}"
         )
 
     def _end_epoch(self, images_per_second: float, seconds: float) -> None:
