@@ -9,7 +9,7 @@ import pytest
 
 from msdnet.cli.reproduce import _changes, _find
 from msdnet.reproduce import Experiment, find_experiment
-from msdnet.reproduce.subjects import Ensemble, trained_for
+from msdnet.reproduce.subjects import Joint, trained_for
 from tests.helpers import run_here
 from tests.unit.test_reproduce import measured, point
 
@@ -70,7 +70,7 @@ def make_up_results(folder: Path, name: str) -> None:
             network=subject.network.to_dict(),
             recipe=asdict(subject.recipe),
             seeds=tuple(one.seed for one in trained_for(subject)),
-            training=None if isinstance(subject, Ensemble) else {"seconds": 7200.0, "machine_seconds": 1800.0},
+            training=None if isinstance(subject, Joint) else {"seconds": 7200.0, "machine_seconds": 1800.0},
             made_by={"msdnet": "1.0", "hardware": "a GPU"},
         )
         made.save(folder / experiment.dataset / f"{subject.name}.json")

@@ -22,7 +22,7 @@ from msdnet.reproduce.drawing import measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, budgeted, computed, envelope, sizes
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
-from msdnet.reproduce.subjects import Ensemble, Trained, trained_for
+from msdnet.reproduce.subjects import Joint, Trained, trained_for
 from msdnet.reproduce.workshop import Failure
 from msdnet.training import Interrupted, Recipe, load_run
 from msdnet.training.recipe import Optimiser
@@ -38,7 +38,7 @@ def trained(system: str, **changes: Any) -> Trained:
 
 
 RESNET, MANY_EXITS = trained("resnet"), trained("resnet_mc")
-PAIR = Ensemble("pair", (RESNET, RESNET.again(1)))
+PAIR = Joint("pair", (RESNET, RESNET.again(1)))
 SMALL = Experiment(
     "small",
     "Small networks",
@@ -217,7 +217,7 @@ def test_a_network_that_diverges_is_told_of_and_the_rest_goes_on(images: Path, t
     wild = trained("resnet", name="wild", recipe=dataclasses.replace(RECIPE, optimiser=Optimiser(learning_rate=1e30)))
     said: list[str] = []
     shop = workshop(images, tmp_path, said)
-    both = Ensemble("both", (RESNET, wild))
+    both = Joint("both", (RESNET, wild))
     failures = shop.carry_out([wild, RESNET, both])
     assert [failure.name for failure in failures] == ["wild", "both"]
     assert "learning rate" in failures[0].why
@@ -485,7 +485,7 @@ def test_the_experiments_have_the_systems_of_the_paper() -> None:
 
 @pytest.mark.parametrize(("name", "side"), [("anytime-cifar100", 32), ("densenet-star", 32), ("anytime-imagenet", 224)])
 def test_members_of_an_ensemble_come_in_the_order_of_their_cost(name: str, side: int) -> None:
-    ensembles = [subject for subject in find_experiment(name).subjects if isinstance(subject, Ensemble)]
+    ensembles = [subject for subject in find_experiment(name).subjects if isinstance(subject, Joint)]
     assert ensembles
     for ensemble in ensembles:
         with torch.device("meta"):

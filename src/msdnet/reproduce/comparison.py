@@ -3,7 +3,7 @@
 from msdnet.published import published_for
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, computed, envelope, of_published, sizes
-from msdnet.reproduce.subjects import Ensemble, Systems, Trained
+from msdnet.reproduce.subjects import Joint, Systems, Trained
 from msdnet.training import Recipe
 
 __all__ = [
@@ -77,16 +77,16 @@ class _Systems(Systems):
         return self.each(*WIDE_RESNETS)
 
     @property
-    def varying(self) -> tuple[Ensemble, ...]:
+    def varying(self) -> tuple[Joint, ...]:
         """The cheapest first."""
-        return tuple(map(Ensemble, VARYING, (self.resnets, self.densenets)))
+        return tuple(map(Joint, VARYING, (self.resnets, self.densenets)))
 
     @property
-    def identical(self) -> tuple[Ensemble, ...]:
+    def identical(self) -> tuple[Joint, ...]:
         """One network from five seeds."""
         firsts = self.each(*_IDENTICAL)
         members = [(first, *(first.again(seed) for seed in _SEEDS_OF_IDENTICAL)) for first in firsts]
-        return tuple(map(Ensemble, IDENTICAL, members))
+        return tuple(map(Joint, IDENTICAL, members))
 
     def ensembles(self, places: Places) -> list[Curve]:
         kinds = ("ResNets", "DenseNets")
@@ -154,7 +154,7 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
 def densenet_star_experiment(recipe: Recipe) -> Experiment:
     systems = _Systems("cifar100", recipe)
     _, plain = systems.varying
-    star = Ensemble(VARYING_STAR, systems.densenets_star)
+    star = Joint(VARYING_STAR, systems.densenets_star)
     figures = (
         Figure(
             "densenet_star_anytime",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, anytime, budgeted, computed, envelope, sizes
-from msdnet.reproduce.subjects import Ensemble, Systems, Trained
+from msdnet.reproduce.subjects import Joint, Systems, Trained
 from msdnet.training import Recipe
 
 __all__ = ["CLASSES", "DENSENETS", "MSDNETS", "RESNETS", "anytime_imagenet", "budgeted_imagenet"]
@@ -37,10 +37,10 @@ class _Systems(Systems):
         return replace(self.one("imagenet_alexnet"), recipe=replace(self.recipe, optimiser=slow))
 
     @property
-    def ensembles(self) -> dict[str, Ensemble]:
+    def ensembles(self) -> dict[str, Joint]:
         return {
-            "ensemble: ResNets": Ensemble("ensemble_resnets", self.resnets),
-            "ensemble: DenseNets": Ensemble("ensemble_densenets", self.densenets),
+            "ensemble: ResNets": Joint("ensemble_resnets", self.resnets),
+            "ensemble: DenseNets": Joint("ensemble_densenets", self.densenets),
         }
 
 

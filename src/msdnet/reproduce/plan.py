@@ -10,7 +10,7 @@ import torch
 from msdnet.data import ArrayData, Batch
 from msdnet.device import pick_device
 from msdnet.reproduce.experiment import Experiment
-from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
+from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.workshop import Standing, Workshop
 from msdnet.training.distributed import join_processes
 from msdnet.training.run import make_step
@@ -48,7 +48,7 @@ def make_plan(
     to_ask = {
         trained
         for subject in wanted
-        if isinstance(subject, Ensemble) and workshop.standing(subject) != "measured"
+        if isinstance(subject, Joint) and workshop.standing(subject) != "measured"
         for trained in subject.members
     }
     device, images = pick_device(workshop.device), experiment.training_images

@@ -8,7 +8,7 @@ from msdnet.presets import network_config
 from msdnet.systems import EnsembleConfig
 from msdnet.training import Recipe
 
-__all__ = ["Ensemble", "Subject", "Systems", "Trained", "trained_for"]
+__all__ = ["Joint", "Subject", "Systems", "Trained", "trained_for"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class Joint:
     """Networks that were trained one by one and are asked one after the other."""
 
     name: str
@@ -44,12 +44,12 @@ class Ensemble:
         return self.members[0].recipe
 
 
-Subject: TypeAlias = Trained | Ensemble
+Subject: TypeAlias = Trained | Joint
 
 
 def trained_for(subject: Subject) -> tuple[Trained, ...]:
     """The networks that have to be trained before it can be measured."""
-    return subject.members if isinstance(subject, Ensemble) else (subject,)
+    return subject.members if isinstance(subject, Joint) else (subject,)
 
 
 class Systems:

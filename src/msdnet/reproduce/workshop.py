@@ -18,7 +18,7 @@ from msdnet.files import FOLDER, SIDE
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
-from msdnet.reproduce.subjects import Ensemble, Subject, Trained, trained_for
+from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
 from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
 from msdnet.training.checkpoint import load_facts
@@ -202,8 +202,8 @@ class Workshop:
         self.say(f"{subject.name}: measuring")
         runs = [load_run(self.run_of(trained), data=data, device=self.device) for trained in members]
         networks = [run.network for run in runs]
-        network = self._joined(subject, networks) if isinstance(subject, Ensemble) else networks[0]
-        training = None if isinstance(subject, Ensemble) else self._training_of(subject)
+        network = self._joined(subject, networks) if isinstance(subject, Joint) else networks[0]
+        training = None if isinstance(subject, Joint) else self._training_of(subject)
         measured = measure(subject, network, data, [run.facts for run in runs], training)
         measured.save(self.file_of(subject))
         self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
@@ -223,7 +223,7 @@ class Workshop:
             hint = "trained in another way; remove it or choose another folder for runs (--runs)"
             check_same(f"{folder}: {hint}: {name}", found, wanted)
 
-    def _joined(self, ensemble: Ensemble, members: Sequence[StagedNetwork]) -> StagedNetwork:
+    def _joined(self, ensemble: Joint, members: Sequence[StagedNetwork]) -> StagedNetwork:
         joined = empty_network(dataclasses.replace(ensemble.network, classes=members[0].config.classes))
         for place, member in enumerate(members):
             joined.members[place].load_state_dict(member.state_dict())  # type: ignore[index, union-attr]

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
+from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Results
 from msdnet.reproduce.claims.readings import Gains, against_each, in_steps, listed
 from msdnet.reproduce.claims.systems import ENSEMBLES, NAMES, PUBLISHED, published_fractalnet
 from msdnet.reproduce.comparison import ANYTIME_MSDNET, FRACTALNET, IDENTICAL, VARYING, WITH_CLASSIFIERS
@@ -18,7 +18,7 @@ _NEARLY_ALL = 0.9
 
 
 def _above_exits_of(
-    measured: Measured, names: Sequence[str], published: Sequence[Place] = (), margin: float = ON_PAR
+    measured: Results, names: Sequence[str], published: Sequence[Place] = (), margin: float = ON_PAR
 ) -> Finding:
     """At the cost of each exit. Those that cost more than MSDNet can spend must still be on par with its last answer.
 
@@ -34,7 +34,7 @@ def _above_exits_of(
     return against_each(msdnet, rivals | ({PUBLISHED: list(published)} if published else {}), holds)
 
 
-def _above_the_best_other(measured: Measured) -> tuple[list[float], str]:
+def _above_the_best_other(measured: Results) -> tuple[list[float], str]:
     """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
     msdnet = in_steps(measured[ANYTIME_MSDNET])
     others = [in_steps(one) for one in measured.each((*ENSEMBLES, *WITH_CLASSIFIERS, FRACTALNET))]
@@ -44,7 +44,7 @@ def _above_the_best_other(measured: Measured) -> tuple[list[float], str]:
     return above, f"from {low:.0f} to {msdnet.full:.0f} million multiply-adds"
 
 
-def _for_nearly_all_budgets(measured: Measured) -> Finding:
+def _for_nearly_all_budgets(measured: Results) -> Finding:
     """It holds if that is nine tenths of them, and if it is on par at the others."""
     above, where = _above_the_best_other(measured)
     share = float(np.mean([gain > 0 for gain in above]))
@@ -52,20 +52,20 @@ def _for_nearly_all_budgets(measured: Measured) -> Finding:
     return Finding(words, share >= _NEARLY_ALL and min(above) > -ON_PAR)
 
 
-def _high_throughout(measured: Measured) -> Finding:
+def _high_throughout(measured: Results) -> Finding:
     """It holds if no other system is better by more than the margin, whatever the budget."""
     above, where = _above_the_best_other(measured)
     return Finding(f"at worst {min(above):+.1f} points against the best other answer, {where}", min(above) > -ON_PAR)
 
 
-def _against_the_cheapest(measured: Measured) -> tuple[float, str]:
+def _against_the_cheapest(measured: Results) -> tuple[float, str]:
     """Points above the cheapest network that begins an ensemble, at its cost: the least budget of any."""
     first = min(anytime([measured[name]])[0] for name in ENSEMBLES)
     above = in_steps(measured[ANYTIME_MSDNET]).at(first.x) - first.y
     return above, f"{above:+.1f} points against the cheapest first network, at {first.x:.0f} million multiply-adds"
 
 
-def _on_par_at_first(measured: Measured) -> Finding:
+def _on_par_at_first(measured: Results) -> Finding:
     """On par is neither above nor below. Exits beyond MSDNet's full cost are told and do not count, as above."""
     first, words = _against_the_cheapest(measured)
     later = [place for name in ENSEMBLES for place in anytime([measured[name]])[1:]]
@@ -73,12 +73,12 @@ def _on_par_at_first(measured: Measured) -> Finding:
     return Finding(f"{words}; {gains.against('two networks or more')}", abs(first) < ON_PAR and gains.above(0))
 
 
-def _ensembles_begin_better(measured: Measured) -> Finding:
+def _ensembles_begin_better(measured: Results) -> Finding:
     first, words = _against_the_cheapest(measured)
     return Finding(words, first < 0)
 
 
-def _ensembles_gain_less(measured: Measured) -> Finding:
+def _ensembles_gain_less(measured: Results) -> Finding:
     """From the cost of an ensemble's first network to MSDNet's full cost; it holds if all are behind by a margin."""
     msdnet, words, holds = in_steps(measured[ANYTIME_MSDNET]), [], True
     for name in ENSEMBLES:
@@ -90,7 +90,7 @@ def _ensembles_gain_less(measured: Measured) -> Finding:
     return Finding(f"up to MSDNet's full cost: {'; '.join(words)}", holds)
 
 
-def _shallow_ones_level_off(measured: Measured) -> Finding:
+def _shallow_ones_level_off(measured: Results) -> Finding:
     words, holds = [], True
     for name in IDENTICAL:
         steps = 100 * np.diff(measured[name].test_accuracy)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Measured
+from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Results
 from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, cheaper, listed, span
 from msdnet.reproduce.claims.systems import (
     ENSEMBLES,
@@ -32,16 +32,16 @@ from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["A_TENTH", "CIFAR10", "CLAIMS", "CONSISTENTLY", "FIVE_TIMES"]
 
-Rivals = Callable[[Measured], Mapping[str, list[Place]]]
+Rivals = Callable[[Results], Mapping[str, list[Place]]]
 """Kinds of systems, each by what it costs and brings."""
 
 
-def _with_classifiers(measured: Measured) -> dict[str, list[Place]]:
+def _with_classifiers(measured: Results) -> dict[str, list[Place]]:
     """At every budget."""
     return {NAMES[name]: budgeted([measured[name]]) for name in WITH_CLASSIFIERS}
 
 
-def _all_on_cifar10(measured: Measured) -> dict[str, list[Place]]:
+def _all_on_cifar10(measured: Results) -> dict[str, list[Place]]:
     """Single networks as a whole; ensembles, and networks with classifiers on the way, at every budget."""
     return {
         "ResNets": sizes(measured.each(RESNETS)),
@@ -52,7 +52,7 @@ def _all_on_cifar10(measured: Measured) -> dict[str, list[Place]]:
     }
 
 
-def _all_on_cifar100(measured: Measured) -> dict[str, list[Place]]:
+def _all_on_cifar100(measured: Results) -> dict[str, list[Place]]:
     """And other kinds of networks. Each column of a FractalNet can be run alone."""
     return _all_on_cifar10(measured) | {
         **{NAMES[name]: budgeted([measured[name]]) for name in IDENTICAL},
@@ -69,7 +69,7 @@ def _each_alone(fractalnet: Measurement) -> list[Place]:
     return [Place(cost / 1e6, 100 * right) for cost, right in zip(alone, fractalnet.test_accuracy, strict=True)]
 
 
-def _above(measured: Measured, rivals: Rivals, margin: float, on_par: float = ON_PAR) -> Finding:
+def _above(measured: Results, rivals: Rivals, margin: float, on_par: float = ON_PAR) -> Finding:
     """It holds if MSDNets are above all that cost no more than they can spend, and on par with what is dearer.
 
     But not with dearer ensembles, which would go on to any cost.
@@ -82,13 +82,13 @@ def _above(measured: Measured, rivals: Rivals, margin: float, on_par: float = ON
     return against_each(best_of_msdnets(measured), rivals(measured), holds)
 
 
-def _a_tenth_of_resnet_110(measured: Measured) -> Finding:
+def _a_tenth_of_resnet_110(measured: Results) -> Finding:
     best, other = best_of_msdnets(measured), measured["resnet_110"]
     at_tenth = best.at(other.cost_alone / 1e7) - 100 * other.test_accuracy[-1]
     return Finding(f"{at_tenth:+.1f} points at a tenth of its cost; {cheaper(best, other)}", at_tenth > -ON_PAR)
 
 
-def _up_to_five_times_cheaper(measured: Measured) -> Finding:
+def _up_to_five_times_cheaper(measured: Results) -> Finding:
     """It holds if something of each kind is reached at less than its cost, and a DenseNet at a fourth or less.
 
     Of DenseNets, since larger networks waste more: a FractalNet of 34 M parameters would make the claim easy.
@@ -101,7 +101,7 @@ def _up_to_five_times_cheaper(measured: Measured) -> Finding:
     return Finding("; ".join(words), min(most) > 1 and densenets >= 4)
 
 
-def _below_single_networks(measured: Measured, on_par: float) -> Finding:
+def _below_single_networks(measured: Results, on_par: float) -> Finding:
     """Exits of networks with classifiers on the way, against single networks of their kind and cost.
 
     It holds if the first half of those that can be compared is behind on average: early ones are what they are for.
@@ -117,7 +117,7 @@ def _below_single_networks(measured: Measured, on_par: float) -> Finding:
     return Finding("; ".join(words), holds)
 
 
-def _budgets_are_kept(measured: Measured) -> Finding:
+def _budgets_are_kept(measured: Results) -> Finding:
     """It holds if no budget that a system can spend is missed by more than a twentieth."""
     words, holds = [], True
     for kind, names in {"MSDNets": MSDNETS, "ensembles": VARYING}.items():
@@ -132,12 +132,12 @@ def _budgets_are_kept(measured: Measured) -> Finding:
     return Finding(f"what test images cost, off the budget: {', '.join(words)}", holds)
 
 
-def _ensembles_are_no_better(measured: Measured) -> Finding:
+def _ensembles_are_no_better(measured: Results) -> Finding:
     members = zip(VARYING, (RESNETS, DENSENETS), strict=True)
     return ensembles_are_no_better(measured, {name: (NAMES[name], single) for name, single in members})
 
 
-def _one_network_over_a_wide_range(measured: Measured) -> Finding:
+def _one_network_over_a_wide_range(measured: Results) -> Finding:
     """From what the cheapest other system costs to the first that is above the network.
 
     It holds if that is five times as much; from the cheapest other system to the dearest MSDNet it would be about ten.

@@ -14,8 +14,8 @@ __all__ = [
     "SECTIONS",
     "Claim",
     "Finding",
-    "Measured",
     "NotMeasured",
+    "Results",
     "judge",
     "sum_up",
 ]
@@ -36,7 +36,7 @@ class NotMeasured(Exception):  # noqa: N818  (not an error: it is still to be me
     """Something that a claim takes is not measured yet."""
 
 
-class Measured(dict[str, Measurement]):
+class Results(dict[str, Measurement]):
     """What was measured, by the names of the systems; what was not raises `NotMeasured`."""
 
     def __missing__(self, name: str) -> Measurement:
@@ -60,7 +60,7 @@ class Claim:
     says: str
     section: str
     """Of the paper."""
-    find: Callable[[Measured], Finding] | None = None
+    find: Callable[[Results], Finding] | None = None
     """`NotMeasured` if something that it takes is not measured yet. Each system is one training: see `ON_PAR`."""
     experiment: str | None = None
     """That measures what it takes; none where costs are counted, for which nothing is trained."""
@@ -73,7 +73,7 @@ class Claim:
 def judge(claim: Claim, measured: Mapping[str, Measurement]) -> Finding | None:
     """What was found; nothing if not all that it takes is measured."""
     try:
-        return claim.find(Measured(measured)) if claim.find else None
+        return claim.find(Results(measured)) if claim.find else None
     except NotMeasured:
         return None
 

@@ -12,7 +12,7 @@ from msdnet.cost import on_meta
 from msdnet.models import find_bundle, model_names
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import preset_config
-from msdnet.reproduce.claims.claim import Claim, Finding, Measured, NotMeasured
+from msdnet.reproduce.claims.claim import Claim, Finding, NotMeasured, Results
 
 __all__ = ["CLAIMS"]
 
@@ -38,7 +38,7 @@ def _parameters(network: str | NetworkConfig) -> float:
     return sum(parameter.numel() for parameter in _network(network).parameters()) / 1e6
 
 
-def _small_model(_: Measured) -> Finding:
+def _small_model(_: Results) -> Finding:
     """A model of the package, as its manifest tells of it."""
     if _SMALL_MODEL not in model_names():
         raise NotMeasured(_SMALL_MODEL)
@@ -52,7 +52,7 @@ def _small_model(_: Measured) -> Finding:
     return Finding(words, parameters < 1 and error < 7)
 
 
-def _reduction(_: Measured) -> Finding:
+def _reduction(_: Results) -> Finding:
     reduced, full = (
         _millions(replace(preset_config(_ANYTIME), reduction=reduction))[-1] for reduction in ("blocks", "none")
     )
@@ -60,7 +60,7 @@ def _reduction(_: Measured) -> Finding:
     return Finding(words, reduced < full)
 
 
-def _lazy_evaluation(_: Measured) -> Finding:
+def _lazy_evaluation(_: Results) -> Finding:
     lazy, whole = _millions(_ANYTIME, lazy=True), _millions(_ANYTIME)
     pairs = list(zip(lazy, whole, strict=True))
     fewer = sum(one < other for one, other in pairs)
@@ -71,7 +71,7 @@ def _lazy_evaluation(_: Measured) -> Finding:
     return Finding(words, fewer > 0 and all(one <= other for one, other in pairs))
 
 
-def _filters_of_densenets(_: Measured) -> Finding:
+def _filters_of_densenets(_: Results) -> Finding:
     words, found = [], []
     for name, written in {"densenet_bc_100_12": "DenseNet-100", "resnet_110": "ResNet-110"}.items():
         shares, parameters, cost = _share_at_full_size(name), _parameters(name), _millions(name)[-1]

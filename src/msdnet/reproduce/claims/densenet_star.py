@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured
+from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
 from msdnet.reproduce.claims.readings import in_steps, span
 from msdnet.reproduce.claims.systems import best_of_msdnets
 from msdnet.reproduce.comparison import ANYTIME_MSDNET, DENSENETS, DENSENETS_STAR, VARYING, VARYING_STAR
@@ -13,7 +13,7 @@ __all__ = ["CLAIMS"]
 _A_FEW_POINTS = 3
 
 
-def _anytime(measured: Measured) -> Finding:
+def _anytime(measured: Results) -> Finding:
     """Ensembles; what they bring beyond MSDNet's full cost is told and does not count, as in figure 5.
 
     Slightly worse is behind everywhere, and by less than a few points on average.
@@ -26,7 +26,7 @@ def _anytime(measured: Measured) -> Finding:
     return Finding(words, bool(over_plain) and min(over_plain) > ON_PAR and slightly)
 
 
-def _budgeted(measured: Measured) -> Finding:
+def _budgeted(measured: Results) -> Finding:
     pairs = zip(measured.each(DENSENETS_STAR), measured.each(DENSENETS), strict=True)
     over_plain = [100 * (star.test_accuracy[-1] - plain.test_accuracy[-1]) for star, plain in pairs]
     msdnets = best_of_msdnets(measured).gains(sizes(measured.each(DENSENETS_STAR)))

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Measured, NotMeasured
+from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, NotMeasured, Results
 from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, cheaper, in_steps, span
 from msdnet.reproduce.claims.systems import best_of_msdnets, ensembles_are_no_better
 from msdnet.reproduce.figure import anytime, sizes
@@ -20,26 +20,26 @@ def _above(_: str, found: Gains) -> bool:
     return found.above(ON_PAR)
 
 
-def _above_ensembles(measured: Measured) -> Finding:
+def _above_ensembles(measured: Results) -> Finding:
     """What they bring beyond MSDNet's full cost is told and does not count: the paper's figure ends about there."""
     rivals = {f"the exits of the {called}": anytime([measured[name]]) for name, (called, _) in _ENSEMBLES.items()}
     return against_each(in_steps(measured[MSDNETS[-1]]), rivals, _above)
 
 
-def _four_to_eight_points(measured: Measured) -> Finding:
+def _four_to_eight_points(measured: Results) -> Finding:
     """At budgets of 1 to 3 billion, against the better of the two ensembles."""
     ours, *others = (in_steps(measured[name]) for name in (MSDNETS[-1], *_ENSEMBLES))
     above = [ours.at(budget) - max(other.at(budget) for other in others) for budget in np.linspace(1000, 3000, 21)]
     return Finding(f"{span(above)} points against the better ensemble", min(above) > 4 - ON_PAR)
 
 
-def _above_single_networks(measured: Measured) -> Finding:
+def _above_single_networks(measured: Results) -> Finding:
     """Of the same cost, as the paper says: dearer ones are told and do not count."""
     rivals = {"ResNets": sizes(measured.each(RESNETS)), "DenseNets": sizes(measured.each(DENSENETS))}
     return against_each(best_of_msdnets(measured, MSDNETS), rivals, _above)
 
 
-def _at_1700_million(measured: Measured) -> Finding:
+def _at_1700_million(measured: Results) -> Finding:
     ours = best_of_msdnets(measured, MSDNETS).at(1700)
     resnets = sizes(measured.each(RESNETS))
     above = ours - Tradeoff(resnets, resnets[-1].x).at(1700)
@@ -47,7 +47,7 @@ def _at_1700_million(measured: Measured) -> Finding:
     return Finding(words, ours > 75 - ON_PAR and above > 6 - ON_PAR)
 
 
-def _cheaper_than_densenets(measured: Measured) -> Finding:
+def _cheaper_than_densenets(measured: Results) -> Finding:
     """It holds if half of them, or more, are reached at half of their cost or less."""
     best, densenets = best_of_msdnets(measured, MSDNETS), measured.each(DENSENETS)
     times = [best.times_cheaper(one) or 0.0 for one in densenets]  # none where an accuracy is never reached
@@ -55,18 +55,18 @@ def _cheaper_than_densenets(measured: Measured) -> Finding:
     return Finding("; ".join(words), float(np.median(times)) >= 2)
 
 
-def _of_imagenet(measured: Measured, find: Callable[[Measured], Finding]) -> Finding:
+def _of_imagenet(measured: Results, find: Callable[[Results], Finding]) -> Finding:
     """The paper's numbers are of ImageNet's classes, and of no others."""
     if any(one.network.get("classes") != CLASSES for one in measured.values()):
         raise NotMeasured("ImageNet")
     return find(measured)
 
 
-def _anytime(says: str, find: Callable[[Measured], Finding]) -> Claim:
+def _anytime(says: str, find: Callable[[Results], Finding]) -> Claim:
     return Claim(f"ImageNet, anytime: {says}", "5.1", partial(_of_imagenet, find=find), "anytime-imagenet")
 
 
-def _budgeted(says: str, find: Callable[[Measured], Finding]) -> Claim:
+def _budgeted(says: str, find: Callable[[Results], Finding]) -> Claim:
     return Claim(f"ImageNet, budgeted: {says}", "5.2", partial(_of_imagenet, find=find), "budgeted-imagenet")
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_RELATIVE, Claim, Finding, Measured, NotMeasured
+from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_RELATIVE, Claim, Finding, NotMeasured, Results
 from msdnet.reproduce.claims.readings import Tradeoff, listed, span
 from msdnet.reproduce.figure import Place, anytime
 from msdnet.reproduce.studies import FAMILIES, MEANS, gain_over_even_weights, relative_accuracy, why_names
@@ -13,13 +13,13 @@ __all__ = ["CLAIMS"]
 # --- figure 3: one classifier on the way. Accuracies are per cent of that of the network without it.
 
 
-def _relative(measured: Measured, family: str, exit: int) -> list[Place]:
+def _relative(measured: Results, family: str, exit: int) -> list[Place]:
     """Of all six places, by their share of the layers."""
     places = relative_accuracy([measured[name] for name in why_names(family)], exit)
     return [Place(place.x, 100 * place.y) for place in places]
 
 
-def _by_place(measured: Measured) -> Finding:
+def _by_place(measured: Results) -> Finding:
     """It holds if the correlation is 0.8 or more in each of the three networks."""
     found = {}
     for family in FAMILIES:
@@ -29,13 +29,13 @@ def _by_place(measured: Measured) -> Finding:
     return Finding(f"correlation of its accuracy with its place: {words}", min(found.values()) >= 0.8)
 
 
-def _staircase(measured: Measured) -> Finding:
+def _staircase(measured: Results) -> Finding:
     steps = np.diff([place.y for place in _relative(measured, "ResNet", 0)])
     words = f"from each of the six classifiers to the next: {listed(steps)} %"
     return Finding(words, bool(steps[[1, 3]].min() > steps[[0, 2, 4]].max()))
 
 
-def _early_classifiers(measured: Measured) -> Finding:
+def _early_classifiers(measured: Results) -> Finding:
     """Of the first two, which in the other networks work at the finest resolution, at their share of the layers."""
     msdnet, words, holds = _relative(measured, "MSDNet", 0), [], True
     for family in ("ResNet", "DenseNet"):
@@ -53,32 +53,32 @@ def _on_line(places: list[Place], share: float) -> float:
     return float(np.interp(share, [place.x for place in places], [place.y for place in places]))
 
 
-def _harm(measured: Measured, family: str) -> list[float]:
+def _harm(measured: Results, family: str) -> list[float]:
     """What the last classifier loses by each place of the other, in per cent of its accuracy."""
     return [100 - place.y for place in _relative(measured, family, -1)]
 
 
-def _harms_a_resnet(measured: Measured) -> Finding:
+def _harms_a_resnet(measured: Results) -> Finding:
     """It holds if it is more than half of what the paper has."""
     harm = _harm(measured, "ResNet")
     return Finding(f"at most {max(harm):.1f} %; by place: {listed(-loss for loss in harm)} %", max(harm) > 3.5)
 
 
-def _harms_more_in_early_layers(measured: Measured) -> Finding:
+def _harms_more_in_early_layers(measured: Results) -> Finding:
     harm = _harm(measured, "ResNet")
     early, late = np.mean(harm[:2]), np.mean(harm[-2:])
     words = f"{-early:+.1f} % by the first two places on average, {-late:+.1f} % by the last two"
     return Finding(words, bool(early - late > ON_PAR_RELATIVE))
 
 
-def _harms_a_densenet_less(measured: Measured) -> Finding:
+def _harms_a_densenet_less(measured: Results) -> Finding:
     """It holds if it is less than half of what the ResNet suffers, and if that is something."""
     densenet, resnet = (max(_harm(measured, family)) for family in ("DenseNet", "ResNet"))
     words = f"at most {densenet:.1f} %, against {resnet:.1f} % in the ResNet"
     return Finding(words, resnet > ON_PAR_RELATIVE and densenet < resnet / 2)
 
 
-def _wherever_it_is(measured: Measured) -> Finding:
+def _wherever_it_is(measured: Results) -> Finding:
     """It holds if the six trainings of a network lie within the margin on both sides of their middle."""
     spreads, words = [], []
     for family in ("DenseNet", "MSDNet"):
@@ -91,7 +91,7 @@ def _wherever_it_is(measured: Measured) -> Finding:
 # --- figure 10: parts left out. Costs count whole layers, as in the figure.
 
 
-def _lost(measured: Measured, name: str) -> list[Place]:
+def _lost(measured: Results, name: str) -> list[Place]:
     """Points below MSDNet of each exit of what lacks a part, by its cost, from MSDNet's first answer on."""
     full = anytime([measured["ablation_msdnet"]])
     msdnet, exits = Tradeoff(full, full[-1].x), anytime([measured[f"ablation_{name}"]])
@@ -106,7 +106,7 @@ def _at_costs(lost: list[Place]) -> str:
     return f"{listed(-exit.y for exit in lost)} points against MSDNet, at {costs} million multiply-adds"
 
 
-def _dense_matters_most(measured: Measured) -> Finding:
+def _dense_matters_most(measured: Results) -> Finding:
     """It holds if every exit loses, and more on average than without several scales."""
     dense, scales = (_lost(measured, name) for name in ("without_dense", "without_scales"))
     on_average = [float(np.mean([exit.y for exit in lost])) for lost in (dense, scales)]
@@ -115,21 +115,21 @@ def _dense_matters_most(measured: Measured) -> Finding:
     return Finding(words, min(exit.y for exit in dense) > ON_PAR and on_average[0] > on_average[1])
 
 
-def _scales_matter_early(measured: Measured) -> Finding:
+def _scales_matter_early(measured: Results) -> Finding:
     """It holds if the first exit that can be compared loses, and the last two do not."""
     lost = _lost(measured, "without_scales")
     words = f"exits without them: {_at_costs(lost)}"
     return Finding(words, lost[0].y > ON_PAR and max(exit.y for exit in lost[-2:]) < ON_PAR)
 
 
-def _plain_at_its_own_cost(measured: Measured) -> Finding:
+def _plain_at_its_own_cost(measured: Results) -> Finding:
     """It holds if it is on par with MSDNet, which has an answer for half of the cost, too."""
     (plain,), (first, *_) = _lost(measured, "plain"), anytime([measured["ablation_msdnet"]])
     words = f"{_at_costs([plain])}; for less it has no answer, where MSDNet has one from {first.x:.0f} million on"
     return Finding(words, abs(plain.y) < ON_PAR and first.x < plain.x / 2)
 
 
-def _plain_above_not_dense(measured: Measured) -> Finding:
+def _plain_above_not_dense(measured: Results) -> Finding:
     (plain,), exits = (anytime([measured[f"ablation_{name}"]]) for name in ("plain", "without_dense"))
     above = plain.y - Tradeoff(exits, exits[-1].x).at(plain.x)
     return Finding(f"{above:+.1f} points at its cost", above > ON_PAR)
@@ -138,7 +138,7 @@ def _plain_above_not_dense(measured: Measured) -> Finding:
 # --- weights by P(B)
 
 
-def _gains_by_prior(measured: Measured) -> list[list[float]]:
+def _gains_by_prior(measured: Results) -> list[list[float]]:
     """(judged by, trained for): points of expected accuracy above equal weights, for each mean of the budgets."""
     curves = []
     for mean in MEANS:
@@ -147,7 +147,7 @@ def _gains_by_prior(measured: Measured) -> list[list[float]]:
     return [[curve[mean / 1e6] for curve in curves] for mean in MEANS]
 
 
-def _prior_helps_where_it_should(measured: Measured) -> Finding:
+def _prior_helps_where_it_should(measured: Results) -> Finding:
     """It holds if weights made for the smallest budgets are better for these than weights made for the largest, and the
     other way round, by more than the margin; and if no weights cost more than it on the budgets that they are made for.
     """
@@ -160,7 +160,7 @@ def _prior_helps_where_it_should(measured: Measured) -> Finding:
     return Finding(words, min(apart) > ON_PAR and min(own) > -ON_PAR)
 
 
-def _equal_weights_do_well(measured: Measured) -> Finding:
+def _equal_weights_do_well(measured: Results) -> Finding:
     own = [row[place] for place, row in enumerate(_gains_by_prior(measured))]
     return Finding(f"weights made for the budgets bring {span(own)} points against equal ones", max(own) < ON_PAR)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from msdnet.published import published_for
-from msdnet.reproduce.claims.claim import ON_PAR, Finding, Measured
+from msdnet.reproduce.claims.claim import ON_PAR, Finding, Results
 from msdnet.reproduce.claims.readings import Tradeoff, span
 from msdnet.reproduce.comparison import DENSENETS, IDENTICAL, MSDNETS, VARYING
 from msdnet.reproduce.figure import Place, budgeted, envelope, of_published, sizes
@@ -36,7 +36,7 @@ NAMES = {
 }
 
 
-def best_of_msdnets(measured: Measured, names: Sequence[str] = MSDNETS) -> Tradeoff:
+def best_of_msdnets(measured: Results, names: Sequence[str] = MSDNETS) -> Tradeoff:
     """At each budget the MSDNet that is best on held-out images; the dearest tells how much can be spent."""
     networks = measured.each(names)
     return Tradeoff(envelope(networks), max(one.whole_costs[-1] for one in networks) / 1e6)
@@ -51,7 +51,7 @@ def published_fractalnet(dataset: str) -> list[Place]:
     return [place for curve in published_for(dataset, "single") for place in of_published(curve)([])]
 
 
-def ensembles_are_no_better(measured: Measured, members: Mapping[str, tuple[str, Sequence[str]]]) -> Finding:
+def ensembles_are_no_better(measured: Results, members: Mapping[str, tuple[str, Sequence[str]]]) -> Finding:
     """It holds if ensembles with early exits are at most on par with each of their members, at its cost.
 
     - members: by an ensemble's name, how it is called and who they are
