@@ -46,6 +46,12 @@ def test_pngs_have_words_or_it_is_said_that_they_have_none(chart: Chart) -> None
     assert (png == wordless) == bool(told)
 
 
+def test_epochs_are_counted_in_whole_numbers() -> None:
+    svg = Lines("Training", "epoch", "%", [Series("a", [1, 2], [60, 70], 0)]).svg(PAPER)
+    across = re.findall(r'text-anchor="middle"[^>]*>([\d.]+)</text>', svg)
+    assert across == ["1", "2"]
+
+
 def test_points_lie_where_their_values_are() -> None:
     svg = LINES.svg(PAPER)
     places = [tuple(map(float, found)) for found in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', svg)]

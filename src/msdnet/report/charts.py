@@ -77,7 +77,7 @@ class Lines:
         ys = [y for series in shown for y in series.y] + ([] if self.level is None else [self.level])
         top = 40 + legend.height
         frame = _Frame(
-            _Axis(min(xs), max(xs), _LEFT + _INSET, width - _RIGHT - _INSET, log=self.log_x),
+            _Axis(min(xs), max(xs), _LEFT + _INSET, width - _RIGHT - _INSET, log=self.log_x, whole=_whole(xs)),
             _Axis(*_with_room(min(ys), max(ys)), _HEIGHT - _BOTTOM, top),
             palette,
         )
@@ -209,11 +209,17 @@ def _picture(x: float, y: float, side: float, uri: str) -> str:
 # --- axes
 
 
+def _whole(values: Iterable[float]) -> bool:
+    return all(float(value).is_integer() for value in values)
+
+
 class _Axis:
     """From values to places on the page, and the values to be named."""
 
-    def __init__(self, low: float, high: float, start: float, end: float, *, log: bool = False) -> None:
-        self._log, self.start, self.end = log, start, end
+    def __init__(
+        self, low: float, high: float, start: float, end: float, *, log: bool = False, whole: bool = False
+    ) -> None:
+        self._log, self._whole, self.start, self.end = log, whole, start, end
         self._low, self._high = (low, high) if high > low else (low * 0.9, high * 1.1 or 1.0)
         self.ticks = [tick for tick in self._candidates() if self._low <= tick <= self._high * (1 + 1e-9)]
 
@@ -230,6 +236,7 @@ class _Axis:
         rough = (self._high - self._low) / 7
         unit = 10.0 ** math.floor(math.log10(rough))
         step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+        step = max(step, 1.0) if self._whole else step  # of epochs, say, there are no halves
         first = math.ceil(self._low / step - 1e-9)
         return [step * k for k in range(first, math.floor(self._high / step + 1e-9) + 1)]
 
