@@ -20,7 +20,7 @@ from msdnet.data.base import Shard
 from msdnet.files import fingerprint
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.presets import network_config
-from msdnet.training.checkpoint import load_tensors, write_atomically
+from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import (
     first_on_machine_first,
@@ -36,6 +36,7 @@ from msdnet.training.step import GraphedStep, Step
 from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer
 from msdnet.version import VERSION
+from msdnet.writing import write_atomically
 
 try:
     import fcntl

@@ -1,0 +1,99 @@
+"""Files and folders that are whole or not there, so that a kill at any moment, or a full disk, loses nothing.
+
+Knows bytes and places; nothing of what is written.
+"""
+
+import glob
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["write_atomically", "write_output"]
+
+# After so long nobody still writes to a scratch file: its writer was killed.
+_ABANDONED_SECONDS = 3600
+
+
+def write_atomically(path: Path, content: bytes, *, new: bool = False) -> None:
+    """Put a whole file in place at once; if that fails, what was there is still there.
+
+    With `new` the file must not be there yet: of several processes that try, one succeeds.
+    """
+    try:
+        (_create if new else _replace)(path, content)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        kept = f"; the previous {path.name} is untouched" if path.exists() else ""
+        raise type(error)(f"{path}: cannot be written ({error.strerror or error}){kept}") from error
+    _sync_folder(path.parent)
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """The same for a file that somebody has named, and which keeps its permissions.
+
+    A pipe, a terminal, a link (/dev/stdout is one), or a file that nothing can be put beside is written in place.
+    """
+    replaceable = path.is_file() and os.access(path.parent, os.W_OK)
+    if path.is_symlink() or (path.exists() and not replaceable):
+        path.write_bytes(content)
+    else:
+        write_atomically(path, content)
+
+
+def _create(path: Path, content: bytes) -> None:
+    """Under its own name from the start: nothing else is exclusive on every file system (some have no hard links).
+
+    The price is that a kill at this very moment may leave a part of it.
+    """
+    with path.open("xb") as file:
+        try:
+            _write(file, content)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """By way of a scratch file of this process alone, so that no other writes into it."""
+    _clear_abandoned(path)
+    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with scratch.open("wb") as file:
+            _write(file, content)
+        with suppress(OSError):  # there may be none before it, and some file systems have no permissions
+            shutil.copymode(path, scratch)
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Remove the scratch files of killed processes, so that kills leave no heap of them.
+
+    That goes by age: whether a process still runs cannot be told where machines or containers share a folder.
+    """
+    for scratch in path.parent.glob(f".{glob.escape(path.name)}.*partial"):
+        with suppress(OSError):  # another process may have been faster
+            if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
+                scratch.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name last through a power cut, where the file system can; the file itself is in place by now."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

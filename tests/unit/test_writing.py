@@ -1,0 +1,171 @@
+"""What is written is whole or not there, whatever happens on the way."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import msdnet
+from msdnet.bundle import Bundle
+from msdnet.report import write_report
+from msdnet.writing import write_atomically, write_output
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_leaves_nothing_of_a_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"new: cannot be written \(No space left on device\)$"):
+        write_atomically(tmp_path / "new", b"one", new=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_new_takes_no_ones_place(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    write_atomically(path, b"one", new=True)
+    with pytest.raises(FileExistsError):
+        write_atomically(path, b"two", new=True)
+    assert path.read_bytes() == b"one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_needs_no_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which exFAT and some others do not have."""
+    monkeypatch.setattr(os, "link", full)
+    write_atomically(tmp_path / "new", b"one", new=True)
+    assert (tmp_path / "new").read_bytes() == b"one"
+
+
+def while_writing(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let another process act while the next file is being written."""
+    fsync, left = os.fsync, [act]
+
+    def disturbed(descriptor: int) -> None:
+        fsync(descriptor)
+        if left:
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "getpid", lambda: 1)
+                left.pop()()
+
+    monkeypatch.setattr(os, "fsync", disturbed)
+
+
+def test_of_two_that_make_a_file_one_succeeds_with_its_own_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, refused = tmp_path / "new", []
+
+    def other() -> None:
+        with pytest.raises(FileExistsError) as error:
+            write_atomically(path, b"two", new=True)
+        refused.append(error)
+
+    while_writing(other, monkeypatch)
+    write_atomically(path, b"one", new=True)
+    assert refused
+    assert path.read_bytes() == b"one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_that_replace_a_file_do_not_write_into_each_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "one.json"
+    seen = []
+
+    def other() -> None:
+        write_atomically(path, b"two")
+        seen.append(path.read_bytes())
+
+    while_writing(other, monkeypatch)
+    write_atomically(path, b"one")
+    assert seen == [b"two"]
+    assert path.read_bytes() == b"one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_killed_processes_have_left_is_cleared_away(tmp_path: Path) -> None:
+    path, fresh, other = tmp_path / "a.json", tmp_path / ".a.json.7.partial", tmp_path / ".b.json.8.partial"
+    abandoned = [tmp_path / ".a.json.partial", tmp_path / ".a.json.8.partial"]
+    for scratch in (fresh, other, *abandoned):
+        scratch.touch()
+    for scratch in (other, *abandoned):
+        os.utime(scratch, (0, 0))
+    write_atomically(path, b"one")
+    assert set(tmp_path.iterdir()) == {path, fresh, other}
+
+
+# Files that people name
+
+
+def test_a_full_disk_leaves_the_report_that_was_there(
+    tiny: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device\); the previous report.html is untouched"):
+        write_report(msdnet.load(tiny.folder), path)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"report.html: cannot be written"):
+        write_output(tmp_path / "nowhere/report.html", b"one")
+
+
+def test_a_link_still_leads_to_what_is_written(tmp_path: Path) -> None:
+    path, link = tmp_path / "report.html", tmp_path / "link.html"
+    path.write_bytes(b"one")
+    link.symlink_to(path)
+    write_output(link, b"two")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"two"
+
+
+def test_what_is_there_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_bytes(b"one")
+    path.chmod(0o640)
+    write_output(path, b"two")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as reader:
+        write_output(path, b"one")
+        assert reader.communicate()[0] == b"one"
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_what_the_shell_redirects_goes_where_it_should(tmp_path: Path, to_file: bool) -> None:
+    """A file that took the place of the shell's would miss what is printed later."""
+    script = """
+import sys
+from pathlib import Path
+from msdnet.writing import write_output
+write_output(Path("/dev/stdout"), b"one")
+"""
+    command = [sys.executable, "-c", script]
+    if to_file:
+        path = tmp_path / "printed"
+        with path.open("wb") as file:
+            inode = path.stat().st_ino
+            subprocess.run(command, stdout=file, check=True)
+        assert path.stat().st_ino == inode
+        assert path.read_bytes() == b"one"
+    else:
+        assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == b"one"
+
+
+def test_writing_needs_no_torch() -> None:
+    script = "import msdnet.writing, sys; sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
