@@ -6,14 +6,16 @@ Knows bytes and places; nothing of what is written.
 import glob
 import os
 import shutil
+import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["write_atomically", "write_output"]
+__all__ = ["check_free", "new_folder", "write_atomically", "write_output"]
 
-# After so long nobody still writes to a scratch file: its writer was killed.
+# After so long nobody still writes to a scratch file or folder: its writer was killed.
 _ABANDONED_SECONDS = 3600
 
 
@@ -42,6 +44,34 @@ def write_output(path: Path, content: bytes) -> None:
         path.write_bytes(content)
     else:
         write_atomically(path, content)
+
+
+def check_free(folder: Path) -> None:
+    if folder.exists() or folder.is_symlink():
+        raise FileExistsError(f"{folder}: is there already; remove it or choose another place")
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A scratch folder to fill, which then takes its place at once; where something fails, nothing is left of it.
+
+    Of several that make the same folder, one succeeds.
+    """
+    check_free(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _clear_abandoned(folder)
+    with tempfile.TemporaryDirectory(
+        prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent, ignore_cleanup_errors=True
+    ) as own:
+        scratch = Path(own, folder.name)  # inside, since others may not look into what tempfile makes
+        scratch.mkdir()
+        yield scratch
+        try:
+            scratch.rename(folder)
+        except OSError:
+            check_free(folder)
+            raise
+    _sync_folder(folder.parent)
 
 
 def _create(path: Path, content: bytes) -> None:
@@ -79,14 +109,14 @@ def _write(file: IO[bytes], content: bytes) -> None:
 
 
 def _clear_abandoned(path: Path) -> None:
-    """Remove the scratch files of killed processes, so that kills leave no heap of them.
+    """Remove the scratch files and folders of killed processes, so that kills leave no heap of them.
 
     That goes by age: whether a process still runs cannot be told where machines or containers share a folder.
     """
     for scratch in path.parent.glob(f".{glob.escape(path.name)}.*partial"):
         with suppress(OSError):  # another process may have been faster
             if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
-                scratch.unlink()
+                shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import msdnet
 from msdnet.bundle import Bundle
 from msdnet.report import write_report
-from msdnet.writing import write_atomically, write_output
+from msdnet.writing import new_folder, write_atomically, write_output
 
 
 def full(*_: object) -> None:
@@ -169,3 +169,48 @@ write_output(Path("/dev/stdout"), b"one")
 def test_writing_needs_no_torch() -> None:
     script = "import msdnet.writing, sys; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# Folders
+
+
+def test_a_folder_appears_when_it_is_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "deep/bundle"
+    with new_folder(folder) as scratch:
+        (scratch / "a").write_text("a")
+        assert not folder.exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["bundle"]
+    assert (folder / "a").read_text() == "a"
+    (tmp_path / "usual").mkdir()
+    assert folder.stat().st_mode == (tmp_path / "usual").stat().st_mode, "others may read it as they may any other"
+
+
+def fill(folder: Path, content: str, meanwhile: Callable[[], object] = lambda: None) -> None:
+    with new_folder(folder) as scratch:
+        (scratch / "a").write_text(content)
+        meanwhile()
+
+
+def test_what_fails_leaves_nothing_of_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left"):
+        fill(tmp_path / "bundle", "one", meanwhile=full)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", [True, False])
+def test_of_two_that_make_a_folder_the_first_to_end_succeeds(tmp_path: Path, file: bool) -> None:
+    folder = tmp_path / "bundle"
+    with pytest.raises(FileExistsError, match="bundle: is there already; remove it or choose another place"):
+        fill(folder, "one", meanwhile=lambda: folder.write_text("two") if file else fill(folder, "two"))
+    assert (folder if file else folder / "a").read_text() == "two"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_folders_that_killed_processes_have_left_are_cleared_away(tmp_path: Path) -> None:
+    abandoned, fresh = tmp_path / ".bundle.x.partial", tmp_path / ".bundle.y.partial"
+    for scratch in (abandoned, fresh):
+        (scratch / "bundle").mkdir(parents=True)
+    os.utime(abandoned, (0, 0))
+    with new_folder(tmp_path / "bundle"):
+        pass
+    assert set(tmp_path.iterdir()) == {tmp_path / "bundle", fresh}

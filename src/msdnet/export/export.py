@@ -2,7 +2,6 @@
 
 import copy
 import hashlib
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +35,7 @@ from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
 from msdnet.training import all_logits, load_run
 from msdnet.version import VERSION
+from msdnet.writing import check_free, new_folder
 
 __all__ = ["ExportError", "export_network", "export_run"]
 
@@ -73,7 +73,7 @@ def export_run(
     """
     if averaging == "best" and not held_out:
         raise ValueError("the best averaging is found on held-out images, and they are not to be looked at")
-    _check_free(Path(out))
+    check_free(Path(out))
     trained = load_run(run, data=data, root=root, device=device, open_data=held_out or test)
     facts, compared = trained.facts, None
     if averaging == "best":
@@ -151,7 +151,7 @@ def export_network(
 ) -> Bundle:
     """Make a bundle of a network; see `export_run`."""
     folder = Path(out)
-    _check_free(folder)
+    check_free(folder)
     if calibrate and held_out is None:
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
@@ -170,21 +170,12 @@ def export_network(
         test=None if tested is None else tested.facts,
         provenance={"exported_by": f"msdnet {VERSION}, torch {torch.__version__}", **(provenance or {})},
     )
-    scratch = folder.with_name(f".{folder.name}.partial")
-    try:
-        tensors = None if judged is None else judged.tensors
+    tensors = None if judged is None else judged.tensors
+    with new_folder(folder) as scratch:
         bundle = _write(scratch, manifest, _contents(network, images.side, tensors, half))
         (scratch / CARD).write_text(write_card(manifest, tensors), encoding="utf-8")
         _check(network, bundle)
-        scratch.rename(folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return Bundle(folder)
-
-
-def _check_free(folder: Path) -> None:
-    if folder.exists():
-        raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
 
 
 def _as_stored(network: StagedNetwork, half: bool) -> StagedNetwork:
@@ -234,8 +225,6 @@ def _contents(
 
 
 def _write(folder: Path, manifest: Manifest, contents: Mapping[str, bytes]) -> Bundle:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
