@@ -27,6 +27,7 @@ from msdnet.config import NetworkConfig
 from msdnet.extras import needed_for
 from msdnet.presets import network_config
 from msdnet.runtime import Model, OnnxEngine, Result
+from msdnet.writing import new_folder
 
 if TYPE_CHECKING:
     from msdnet.data import ImageData
@@ -157,10 +158,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def save(self, path: str | Path) -> None:
         """Write the bundle into a new folder, for `msdnet.load` and `msdnet classify`. Its classes are texts."""
         check_is_fitted(self)
-        folder = Path(path)
-        if folder.exists():
-            raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
-        _write(self._files, folder)
+        with new_folder(Path(path)) as folder:
+            _write(self._files, folder)
 
     def _train(self, images: NDArray[Any], numbers: NDArray[np.integer], classes: NDArray[Any]) -> dict[str, bytes]:
         """The files of the bundle that training brings."""
@@ -239,9 +238,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def _open(self) -> None:
         """Put the bundle on ONNX Runtime, which then has all it needs in memory."""
         with TemporaryDirectory(prefix="msdnet-") as scratch:
-            folder = Path(scratch, "classifier")
-            _write(self._files, folder)
-            bundle = Bundle(folder)
+            _write(self._files, Path(scratch))
+            bundle = Bundle(scratch)
             bundle.check()
             self.model_, self._threads = Model(bundle, OnnxEngine(bundle, threads=self.threads)), self.threads
         held_out = bundle.manifest.held_out
@@ -319,6 +317,5 @@ def _bundle(
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -1,5 +1,7 @@
 """The scikit-learn estimator: scikit-learn's own checks, and what images and budgets add to them."""
 
+import errno
+import os
 import pickle
 import signal
 import subprocess
@@ -22,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import msdnet
 from msdnet import MSDNetClassifier, MSDNetConfig
+from msdnet.bundle import WEIGHTS
 from msdnet.extras import install
 from msdnet.runtime import Result
 from msdnet.training import Interrupted
@@ -271,6 +274,22 @@ def test_saves_its_bundle(fitted: MSDNetClassifier, tmp_path: Path) -> None:
     assert result.names == fitted.predict(X).tolist()
     with pytest.raises(FileExistsError, match="is there already"):
         fitted.save(tmp_path / "bundles/squares")
+
+
+def test_a_full_disk_leaves_no_half_of_a_bundle(
+    fitted: MSDNetClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def nearly_full(path: Path, content: bytes) -> int:
+        if path.name == WEIGHTS:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", nearly_full)
+    with pytest.raises(OSError, match="No space left"):
+        fitted.save(tmp_path / "squares")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_package_imports_without_scikit_learn_and_says_what_to_install() -> None:
