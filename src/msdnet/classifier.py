@@ -25,6 +25,7 @@ from msdnet.bundle import Bundle
 from msdnet.checks import check_flag, check_number, check_whole
 from msdnet.config import NetworkConfig
 from msdnet.extras import needed_for
+from msdnet.pixels import check_pixels
 from msdnet.presets import network_config
 from msdnet.runtime import Model, OnnxEngine, Result
 from msdnet.writing import new_folder
@@ -273,12 +274,7 @@ def _images(X: ArrayLike) -> NDArray[Any]:
             "X must be images of the shape (n, height, width, channels), or (n, height, width) where they are grey, "
             f"got the shape {images.shape}; X.reshape(-1, height, width, channels) makes images of rows of pixels"
         )
-    if images.dtype == np.uint8:
-        return images
-    if not np.issubdtype(images.dtype, np.floating):
-        raise TypeError(f"X must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
-    if images.size and not 0 <= images.min() <= images.max() <= 1:
-        raise ValueError(f"X must be from 0 to 1 where it is not bytes, got {images.min():g} to {images.max():g}")
+    check_pixels("X", images)
     return images
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from msdnet.data import ArrayData, Epoch
 
 CLASSES = ("a", "b", "c")
+LABELS = np.arange(40) % 3
 
 
 def some_images(count: int = 40, height: int = 16, width: int = 16, channels: int = 3) -> NDArray[np.uint8]:
@@ -58,6 +59,14 @@ def test_numbers_are_taken_as_bytes_are() -> None:
     for one, other in zip(of_bytes.training_batches(epoch), of_numbers.training_batches(epoch), strict=True):
         torch.testing.assert_close(one.images, other.images)
         assert one.labels.equal(other.labels)
+
+
+def test_lists_are_taken_as_arrays_are() -> None:
+    images = some_images(4, 8, 8) / 255
+    lists = ArrayData(images.tolist(), [0, 1, 2, 0], CLASSES, held_out=1)
+    arrays = ArrayData(images, np.array([0, 1, 2, 0]), CLASSES, held_out=1)
+    for one, other in zip(everything(lists, "train"), everything(arrays, "train"), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_an_epoch_follows_from_its_number_and_seed_alone() -> None:
@@ -109,8 +118,15 @@ def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
         (some_images().astype(int), np.zeros(40, int), TypeError, "images must be bytes .*, got int64"),
         (some_images(), np.zeros(39, int), ValueError, r"one for each of 40 images, got the shape \(39,\)"),
         (some_images(), np.full(40, 3), ValueError, "labels must be from 0 to 2, got 3 to 3"),
+        (some_images() / 1, LABELS, ValueError, "floating-point images must be from 0 to 1, got 0 to 255"),
+        (some_images() / 255 - 0.5, LABELS, ValueError, "images must be from 0 to 1, got -0.5 to 0.5"),
+        (np.where(some_images() > 9, 0.5, np.nan), LABELS, ValueError, "images must be finite, got NaN"),
+        (np.where(some_images() > 9, 0.5, np.inf), LABELS, ValueError, "images must be finite, got infinity"),
+        (some_images().tolist(), LABELS, TypeError, "images must be bytes .*, got int64"),
+        (some_images(), LABELS + 0.5, TypeError, "labels must be whole numbers, each that of a class, got float64"),
+        (some_images(), ["a"] * 40, TypeError, "labels must be whole numbers, .* got <U1"),
     ],
 )
-def test_refuses(images: NDArray[Any], labels: NDArray[Any], error: type[Exception], message: str) -> None:
+def test_refuses(images: Any, labels: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ArrayData(images, labels, CLASSES, held_out=4)

@@ -142,7 +142,8 @@ def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
 
 
 def test_of_two_exports_to_one_place_the_first_to_end_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    check, made = exporting._check, []
+    check = exporting._check
+    made: list[Bundle] = []
 
     def disturbed(network: Any, bundle: Bundle) -> None:
         if not made:

@@ -341,7 +341,7 @@ IMAGES, LABELS = squares(24, side=6)
         (IMAGES.transpose(0, 3, 1, 2), LABELS, ValueError, r"1 or 3 channels, and have them last, got .* \(3, 6, 6\)"),
         (IMAGES[..., :2], LABELS, ValueError, r"X must have 1 or 3 channels, .* \(6, 6, 2\)"),
         (IMAGES.astype(int), LABELS, TypeError, r"X must be bytes \(uint8\) or floating-point .*, got int64"),
-        (IMAGES / 1, LABELS, ValueError, "X must be from 0 to 1 where it is not bytes, got 0 to 219"),
+        (IMAGES / 1, LABELS, ValueError, "floating-point X must be from 0 to 1, got 0 to 219"),
         (np.where(IMAGES > 99, np.nan, 0.5), LABELS, ValueError, "Input X contains NaN"),
         (IMAGES[:0], LABELS[:0], ValueError, "0 sample"),
         (IMAGES, LABELS[:-1], ValueError, "inconsistent numbers of samples"),

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
 from msdnet.files import Part, hold_out
+from msdnet.pixels import check_pixels
 
 __all__ = ["ArrayData"]
 
@@ -36,8 +37,8 @@ class ArrayData(ImageData):
 
     def __init__(
         self,
-        images: NDArray[Any],
-        labels: NDArray[np.integer],
+        images: ArrayLike,
+        labels: ArrayLike,
         classes: Sequence[str],
         *,
         held_out: int,
@@ -49,6 +50,7 @@ class ArrayData(ImageData):
         mirror: bool = True,
         subset: int | None = None,
     ) -> None:
+        images, labels = np.asarray(images), np.asarray(labels)
         _check(images, labels, classes)
         self.name = name
         self.classes = tuple(classes)
@@ -106,13 +108,14 @@ class ArrayData(ImageData):
         return self.normalisation(pixels.permute(0, 3, 1, 2))
 
 
-def _check(images: NDArray[Any], labels: NDArray[np.integer], classes: Sequence[str]) -> None:
+def _check(images: NDArray[Any], labels: NDArray[Any], classes: Sequence[str]) -> None:
     if images.ndim != 4:
         raise ValueError(f"images must have the shape (N, height, width, channels), got {images.shape}")
-    if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
-        raise TypeError(f"images must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
+    check_pixels("images", images)
     if labels.shape != images.shape[:1]:
         raise ValueError(f"labels must be one for each of {len(images)} images, got the shape {labels.shape}")
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise TypeError(f"labels must be whole numbers, each that of a class, got {labels.dtype}")
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(classes):
         raise ValueError(f"labels must be from 0 to {len(classes) - 1}, got {labels.min()} to {labels.max()}")
 
