@@ -1,13 +1,18 @@
 """Labelled images in memory."""
 
+import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from msdnet.data import ArrayData, Epoch
+from msdnet.files import hold_out_by_class
 
 CLASSES = ("a", "b", "c")
 LABELS = np.arange(40) % 3
@@ -130,3 +135,41 @@ def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
 def test_refuses(images: Any, labels: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ArrayData(images, labels, CLASSES, held_out=4)
+
+
+@pytest.mark.parametrize("places", [[7, 3], np.array([3, 7])], ids=str)
+def test_which_images_are_held_out_may_be_given(places: Any) -> None:
+    data = some_data(held_out=places)
+    assert data.held_out_indices == (3, 7)
+    np.testing.assert_array_equal(everything(data, "held_out")[1], [0, 1])
+    assert data.size("train") == 38
+
+
+@pytest.mark.parametrize("places", [[], [40], range(40)], ids=str)
+def test_refuses_places_that_are_not_some_of_the_images(places: Any) -> None:
+    with pytest.raises(ValueError, match="held_out must be the places of some of 40 images"):
+        some_data(held_out=places)
+    with pytest.raises(ValueError, match="each of held_out must be at least 0, got -1"):
+        some_data(held_out=[-1])
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.integers(0, 5), st.data())
+def test_classes_are_held_out_alike(labels: list[int], seed: int, drawn: st.DataObject) -> None:
+    sizes = Counter(labels)
+    most = len(labels) - len(sizes)
+    assume(most > 0)
+    count = drawn.draw(st.integers(1, most))
+    held_out = hold_out_by_class(labels, count, seed)
+    assert len(set(held_out)) == count
+    assert held_out == hold_out_by_class(labels, count, seed)
+    taken = Counter(labels[place] for place in held_out)
+    assert all(taken[label] < size for label, size in sizes.items())
+    for one, other in itertools.permutations(sizes, 2):  # where both have some left, none is an image ahead
+        if taken[other] < sizes[other] - 1:
+            assert (taken[one] - 0.5) / sizes[one] <= (taken[other] + 0.5) / sizes[other]
+
+
+def test_no_class_is_held_out_whole() -> None:
+    with pytest.raises(ValueError, match="each of 2 classes one of the 4 images to train on, so at most 2, got 3"):
+        hold_out_by_class([0, 0, 0, 1], 3, seed=0)
+    assert hold_out_by_class([0, 1, 0, 0], 2, seed=0) != hold_out_by_class([0, 1, 0, 0], 2, seed=1)

@@ -3,7 +3,7 @@
 All images stay as they are; padding, cropping, flipping and normalising are a few vectorised operations on the device.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from msdnet.checks import check_whole
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
 from msdnet.files import Part, hold_out
 from msdnet.pixels import check_pixels
@@ -28,7 +29,7 @@ class ArrayData(ImageData):
     - images: (N, height, width, channels), bytes or floating-point numbers from 0 to 1
     - labels: (N), each the number of a class, from 0
     - classes: their names
-    - held_out: how many images are held out
+    - held_out: how many images are held out, drawn from all alike; or which ones, by their places
     - normalisation: by default that of the training images
     - padding: zeros on each side of a training image, before a random crop; by default an eighth of its height
     - mirror: whether half of the training images are mirrored
@@ -41,7 +42,7 @@ class ArrayData(ImageData):
         labels: ArrayLike,
         classes: Sequence[str],
         *,
-        held_out: int,
+        held_out: int | Sequence[int],
         held_out_seed: int = 0,
         name: str = "arrays",
         device: torch.device | str = "cpu",
@@ -57,7 +58,7 @@ class ArrayData(ImageData):
         self.device = torch.device(device)
         _, height, width, channels = images.shape
         self.image_shape = (channels, height, width)
-        self.held_out_indices = hold_out(len(images), held_out, held_out_seed)
+        self.held_out_indices = _held_out(len(images), held_out, held_out_seed)
         self.held_out_seed = held_out_seed
         self._padding = height // 8 if padding is None else padding
         self._mirror = mirror
@@ -118,6 +119,17 @@ def _check(images: NDArray[Any], labels: NDArray[Any], classes: Sequence[str]) -
         raise TypeError(f"labels must be whole numbers, each that of a class, got {labels.dtype}")
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(classes):
         raise ValueError(f"labels must be from 0 to {len(classes) - 1}, got {labels.min()} to {labels.max()}")
+
+
+def _held_out(size: int, held_out: int | Sequence[int], seed: int) -> tuple[int, ...]:
+    if not isinstance(held_out, Iterable):
+        return hold_out(size, held_out, seed)
+    places = tuple(sorted({check_whole("each of held_out", place, at_least=0) for place in held_out}))
+    if not 0 < len(places) < size or places[-1] >= size:
+        raise ValueError(
+            f"held_out must be the places of some of {size} images, from 0, and not of all, got {held_out}"
+        )
+    return places
 
 
 def _pixels(images: NDArray[Any]) -> Tensor:
