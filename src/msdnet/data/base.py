@@ -138,6 +138,10 @@ class ImageData(ABC):
     classes: tuple[str, ...]
     image_shape: tuple[int, int, int]
     """Channels, height and width of the images in a batch."""
+    resize: int | None = None
+    """Shorter side to which an image that is held out, tested or classified is resized before its centre is cropped;
+    by default that of the images in a batch.
+    """
     normalisation: Normalisation
     held_out_indices: tuple[int, ...]
     """The images of the training set that are held out, in the set's own order."""

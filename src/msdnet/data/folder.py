@@ -94,6 +94,7 @@ class FolderData(ImageData):
         self.name = self.root.resolve().name
         self.device = torch.device(device)
         self.image_shape = (3, crop_size, crop_size)
+        self.resize = resize
         self.unreadable = unreadable
         found = find_images(self.root, classes, held_out, held_out_seed)
         self.classes = found.classes

@@ -29,11 +29,13 @@ from msdnet.card import write_card
 from msdnet.data import Batch, ImageData
 from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
+from msdnet.files import FOLDER
 from msdnet.networks import MSDNet, StagedNetwork, empty_network
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
 from msdnet.training import all_logits, load_run
+from msdnet.training.run import resize_of
 from msdnet.version import VERSION
 from msdnet.writing import check_free, new_folder
 
@@ -85,7 +87,8 @@ def export_run(
     _, side, width = facts["images"]["shape"]
     if side != width:
         raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
-    images = ImageSpec(side=side, resize=_resize(facts["data"], side), **facts["images"]["normalisation"])
+    seen = data if trained.data is None else trained.data
+    images = ImageSpec(side=side, resize=_resize(facts, seen), **facts["images"]["normalisation"])
     return export_network(
         trained.network,
         out,
@@ -123,17 +126,23 @@ def _compare(network: StagedNetwork, held_out: Iterable[Batch]) -> AveragingChoi
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What made the model, without the places where things were on the machine that did."""
     places = ("root", "folder", "workers")
-    told = {key: value for key, value in facts.items() if key not in ("network", "images")}
+    told = {key: value for key, value in facts.items() if key not in ("network", "images", "resize")}
     for key in told.keys() & {"data", "teacher"}:
         told[key] = {name: value for name, value in told[key].items() if name not in places}
     return told | {"held_out_sha256": facts["images"]["held_out_sha256"]}
 
 
-def _resize(data: Mapping[str, Any], side: int) -> int:
-    """To what the shorter side of an image is resized before its centre is cropped."""
-    if data.get("dataset") != "folder":
-        return side
-    return int(data["resize"] or usual_resize(side))
+def _resize(facts: Mapping[str, Any], data: ImageData | None) -> int:
+    """To what the shorter side of an image is resized before its centre is cropped.
+
+    As that of the images which the bundle is judged by, if they are at hand; else as the run tells it.
+    """
+    if data is not None:
+        return resize_of(data)
+    if "resize" in facts:
+        return int(facts["resize"])
+    told, side = facts["data"], facts["images"]["shape"][1]  # of a run that was made before this was written down
+    return int(told["resize"] or usual_resize(side)) if told.get("dataset") == FOLDER else int(side)
 
 
 def export_network(

@@ -51,6 +51,7 @@ __all__ = [
     "make_step",
     "read_run",
     "read_summary",
+    "resize_of",
     "resume",
     "train",
 ]
@@ -263,6 +264,7 @@ def _facts(
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": describe_data(data),
+        "resize": resize_of(data),  # not among the above, which are compared with those of runs that do not tell it
     }
     return _json(facts)
 
@@ -303,6 +305,12 @@ def describe_data(data: ImageData) -> dict[str, Any]:
         "held_out_sha256": fingerprint(data.held_out_indices),
     }
     return _json(facts)
+
+
+def resize_of(data: ImageData) -> int:
+    """The shorter side of an image before its centre is cropped."""
+    side = min(data.image_shape[1:])
+    return side if data.resize is None else check_whole("resize", data.resize, at_least=side)
 
 
 def _json(values: dict[str, Any]) -> dict[str, Any]:
