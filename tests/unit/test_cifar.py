@@ -14,10 +14,10 @@ from typing import IO
 import pytest
 import torch
 
-from msdnet.data import DataConfig, Epoch, Shard
+from msdnet.data import DataConfig, Epoch, Shard, open_data
 from msdnet.data.cifar import PADDING, CifarData
 from msdnet.data.download import fetch_cifar
-from msdnet.files import CIFAR, CifarLayout, dataset_at, hold_out
+from msdnet.files import CIFAR, CifarLayout, dataset_at, hold_out, open_labelled
 
 TRAIN, TEST = 40, 10
 
@@ -201,6 +201,22 @@ def test_the_kind_of_data_is_seen_from_its_files(root: Path, layout: CifarLayout
         with pytest.raises(ValueError, match="holds cifar10 and cifar100; say which by --dataset"):
             dataset_at(root, classes)
     assert dataset_at(root, ["a", "cifar10"]) == "cifar10", "those that a model knows decide"
+
+
+@pytest.mark.parametrize("dataset", ["folder", "small"])
+def test_the_release_for_python_is_told_from_the_one_that_is_read(
+    layout: CifarLayout, tmp_path: Path, dataset: str
+) -> None:
+    folder = tmp_path / layout.python_folder
+    folder.mkdir()
+    for name in (*layout.train_files, *layout.test_files):
+        (folder / name.removesuffix(".bin")).touch()
+    message = f"{folder}: CIFAR's release for Python, .* binary release, {layout.folder}/, is: {layout.url}"
+    for place in (tmp_path, folder):
+        with pytest.raises(ValueError, match=message):
+            open_data(DataConfig(dataset=dataset, root=str(place)))
+        with pytest.raises(ValueError, match=message):
+            open_labelled(place, dataset)
 
 
 def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
