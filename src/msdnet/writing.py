@@ -5,6 +5,7 @@ Knows bytes and places; nothing of what is written.
 
 import glob
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -75,7 +76,18 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _create(path: Path, content: bytes) -> None:
-    """Under its own name from the start: nothing else is exclusive on every file system (some have no hard links).
+    """A scratch file that is whole takes a second name, which is exclusive, where the file system has hard links."""
+    with _scratch(path, content) as scratch:
+        try:
+            os.link(scratch, path)
+        except FileExistsError:
+            raise
+        except OSError:
+            _create_in_place(path, content)
+
+
+def _create_in_place(path: Path, content: bytes) -> None:
+    """Under its own name from the start: nothing else is exclusive on every file system.
 
     The price is that a kill at this very moment may leave a part of it.
     """
@@ -88,18 +100,24 @@ def _create(path: Path, content: bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """By way of a scratch file of this process alone, so that no other writes into it."""
-    _clear_abandoned(path)
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with scratch.open("wb") as file:
-            _write(file, content)
+    with _scratch(path, content) as scratch:
         with suppress(OSError):  # there may be none before it, and some file systems have no permissions
             shutil.copymode(path, scratch)
         scratch.replace(path)
-    except BaseException:
+
+
+@contextmanager
+def _scratch(path: Path, content: bytes) -> Iterator[Path]:
+    """A file of one's own, so that no other process writes into it; whatever happens, it is gone afterwards."""
+    _clear_abandoned(path)
+    # Chance, since processes in two containers that share a folder may have the same number.
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with scratch.open("xb") as file:
+            _write(file, content)
+        yield scratch
+    finally:
         scratch.unlink(missing_ok=True)
-        raise
 
 
 def _write(file: IO[bytes], content: bytes) -> None:

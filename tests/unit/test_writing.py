@@ -42,6 +42,21 @@ def test_a_new_file_needs_no_hard_links(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "new").read_bytes() == b"one"
 
 
+def test_a_new_file_is_never_there_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed while it is written leaves none."""
+    path, seen = tmp_path / "new", []
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        seen.append(path.exists())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    write_atomically(path, b"one", new=True)
+    assert seen[0] is False
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def while_writing(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let another process act while the next file is being written."""
     fsync, left = os.fsync, [act]
@@ -49,27 +64,22 @@ def while_writing(act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> N
     def disturbed(descriptor: int) -> None:
         fsync(descriptor)
         if left:
-            with monkeypatch.context() as patch:
-                patch.setattr(os, "getpid", lambda: 1)
-                left.pop()()
+            left.pop()()
 
     monkeypatch.setattr(os, "fsync", disturbed)
 
 
+@pytest.mark.parametrize("links", [True, False])
 def test_of_two_that_make_a_file_one_succeeds_with_its_own_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
-    path, refused = tmp_path / "new", []
-
-    def other() -> None:
-        with pytest.raises(FileExistsError) as error:
-            write_atomically(path, b"two", new=True)
-        refused.append(error)
-
-    while_writing(other, monkeypatch)
-    write_atomically(path, b"one", new=True)
-    assert refused
-    assert path.read_bytes() == b"one"
+    path = tmp_path / "new"
+    if not links:
+        monkeypatch.setattr(os, "link", full)
+    while_writing(lambda: write_atomically(path, b"two", new=True), monkeypatch)
+    with pytest.raises(FileExistsError):
+        write_atomically(path, b"one", new=True)
+    assert path.read_bytes() == b"two"
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -361,6 +361,8 @@ def _check_parts(data: ImageData, test: bool) -> None:
 
 
 def _check_free(folder: Path) -> None:
+    if (folder / RUN).is_file():
+        read_run(folder)  # what is no run cannot be gone on with, and says what can be done
     if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
         raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
 
@@ -423,11 +425,23 @@ def read_run(folder: Path) -> dict[str, Any]:
     path = folder / RUN
     if not path.is_file():
         raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
-    facts = _read_json(path)
+    try:
+        facts = _read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; {_way_out(folder)}") from error
     missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
     if missing:
         raise ValueError(f"{path}: not that of a run: no {', '.join(sorted(missing))} in it")
     return facts
+
+
+def _way_out(folder: Path) -> str:
+    """Of a run whose own file is damaged."""
+    if (folder / CHECKPOINT).exists() or (folder / MODEL).exists():
+        return (
+            f"nothing can go on here without it: put back a copy of it, or start anew with another --out than {folder}"
+        )
+    return f"nothing was trained here yet: remove {folder / RUN}, and start anew"
 
 
 def _read_json(path: Path) -> dict[str, Any]:
