@@ -25,8 +25,11 @@ from msdnet.bundle import Bundle
 from msdnet.checks import check_flag, check_number, check_whole
 from msdnet.config import NetworkConfig
 from msdnet.extras import needed_for
+from msdnet.files import hold_out_by_class
+from msdnet.pixels import check_pixels
 from msdnet.presets import network_config
 from msdnet.runtime import Model, OnnxEngine, Result
+from msdnet.writing import new_folder
 
 if TYPE_CHECKING:
     from msdnet.data import ImageData
@@ -46,7 +49,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     - recipe: how it is trained: a name, the path of a TOML file, or a `Recipe`
     - epochs, batch_size: instead of the recipe's. The learning rate follows the batch size in proportion. By default,
       a batch is a tenth of the training images (at least 8) where the recipe's is more than that
-    - held_out: share of the images that are not trained on; thresholds for budgets are found on them
+    - held_out: share of the images of each class that are not trained on; thresholds for budgets are found on them.
+      At least one of each class is trained on
     - mirror: whether training images are mirrored at random; not for letters and digits
     - budget: multiply-adds per image on average (`20e6`, `"20M"`, `"30%"`), for `predict`, `predict_proba` and `score`
       unless they are given another; by default all images go to the last exit
@@ -157,10 +161,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def save(self, path: str | Path) -> None:
         """Write the bundle into a new folder, for `msdnet.load` and `msdnet classify`. Its classes are texts."""
         check_is_fitted(self)
-        folder = Path(path)
-        if folder.exists():
-            raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
-        _write(self._files, folder)
+        with new_folder(Path(path)) as folder:
+            _write(self._files, folder)
 
     def _train(self, images: NDArray[Any], numbers: NDArray[np.integer], classes: NDArray[Any]) -> dict[str, bytes]:
         """The files of the bundle that training brings."""
@@ -172,19 +174,22 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             images,
             numbers,
             [str(label) for label in classes],
-            held_out=max(1, round(self.held_out * len(images))),
+            held_out=self._held_out(numbers, len(classes), seed),
             held_out_seed=seed,
             device=pick_device(self.device),
             mirror=self.mirror,
         )
-        trained_on = np.delete(numbers, data.held_out_indices)
-        missing = np.setdiff1d(numbers, trained_on)
-        if len(missing):
+        return _bundle(data, self._recipe(data.size("train")), self.network, seed, self.device, bool(self.verbose))
+
+    def _held_out(self, numbers: NDArray[np.integer], classes: int, seed: int) -> tuple[int, ...]:
+        """The places of the images that are not trained on: of each class its share, but never all."""
+        images, count = len(numbers), max(1, round(self.held_out * len(numbers)))
+        if count > images - classes:
             raise ValueError(
-                f"held_out must leave each class images to train on; {len(data.held_out_indices)} of {len(images)} are "
-                f"held out, among them all of class {classes[missing[0]]!r}: give more images or a smaller share"
+                f"held_out must leave each of {classes} classes an image to train on, got {self.held_out}, which is "
+                f"{count} of {images} images: give more images or a smaller share"
             )
-        return _bundle(data, self._recipe(len(trained_on)), self.network, seed, self.device, bool(self.verbose))
+        return hold_out_by_class(numbers.tolist(), count, seed)
 
     def _recipe(self, images: int) -> "Recipe":
         """For so many training images."""
@@ -215,7 +220,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _check_numbers(self, images: int, classes: NDArray[Any]) -> None:
         if len(classes) < 2:
-            raise ValueError(f"y must have at least two classes, got one class, {classes[0]!r}")
+            raise ValueError(f"y must have at least two classes, got one class, {classes.tolist()[0]!r}")
         if images < 2 * len(classes):
             needed = f"{2 * len(classes)} for {len(classes)} classes"
             raise ValueError(f"X must have at least two images for each class, so {needed}, got {images}")
@@ -239,9 +244,8 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def _open(self) -> None:
         """Put the bundle on ONNX Runtime, which then has all it needs in memory."""
         with TemporaryDirectory(prefix="msdnet-") as scratch:
-            folder = Path(scratch, "classifier")
-            _write(self._files, folder)
-            bundle = Bundle(folder)
+            _write(self._files, Path(scratch))
+            bundle = Bundle(scratch)
             bundle.check()
             self.model_, self._threads = Model(bundle, OnnxEngine(bundle, threads=self.threads)), self.threads
         held_out = bundle.manifest.held_out
@@ -275,12 +279,7 @@ def _images(X: ArrayLike) -> NDArray[Any]:
             "X must be images of the shape (n, height, width, channels), or (n, height, width) where they are grey, "
             f"got the shape {images.shape}; X.reshape(-1, height, width, channels) makes images of rows of pixels"
         )
-    if images.dtype == np.uint8:
-        return images
-    if not np.issubdtype(images.dtype, np.floating):
-        raise TypeError(f"X must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
-    if images.size and not 0 <= images.min() <= images.max() <= 1:
-        raise ValueError(f"X must be from 0 to 1 where it is not bytes, got {images.min():g} to {images.max():g}")
+    check_pixels("X", images)
     return images
 
 
@@ -319,6 +318,5 @@ def _bundle(
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import IO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ __all__ = [
     "OTHER_ENDINGS",
     "Box",
     "centre",
+    "check_pixels",
     "cropped",
     "opened",
     "picture",
@@ -130,6 +131,21 @@ def cropped(image: Image.Image, box: Box, side: int, *, draft: bool = True) -> I
 def picture(pixels: NDArray[np.uint8]) -> Image.Image:
     """Bytes (H, W, C), in colour or grey, as a picture."""
     return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+
+
+def check_pixels(name: str, images: NDArray[Any]) -> None:
+    """Bytes, or numbers from 0 to 1."""
+    if images.dtype == np.uint8:
+        return
+    if not np.issubdtype(images.dtype, np.floating):
+        raise TypeError(f"{name} must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
+    if not images.size:
+        return
+    low, high = images.min(), images.max()
+    if not np.isfinite(low) or not np.isfinite(high):  # where one is not a number, neither of them is
+        raise ValueError(f"{name} must be finite, got {'NaN' if np.isnan(low) else 'infinity'}")
+    if not 0 <= low <= high <= 1:
+        raise ValueError(f"floating-point {name} must be from 0 to 1, got {low:g} to {high:g}")
 
 
 def reason(error: Exception) -> str:

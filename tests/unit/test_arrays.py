@@ -1,15 +1,21 @@
 """Labelled images in memory."""
 
+import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from msdnet.data import ArrayData, Epoch
+from msdnet.files import hold_out_by_class
 
 CLASSES = ("a", "b", "c")
+LABELS = np.arange(40) % 3
 
 
 def some_images(count: int = 40, height: int = 16, width: int = 16, channels: int = 3) -> NDArray[np.uint8]:
@@ -58,6 +64,14 @@ def test_numbers_are_taken_as_bytes_are() -> None:
     for one, other in zip(of_bytes.training_batches(epoch), of_numbers.training_batches(epoch), strict=True):
         torch.testing.assert_close(one.images, other.images)
         assert one.labels.equal(other.labels)
+
+
+def test_lists_are_taken_as_arrays_are() -> None:
+    images = some_images(4, 8, 8) / 255
+    lists = ArrayData(images.tolist(), [0, 1, 2, 0], CLASSES, held_out=1)
+    arrays = ArrayData(images, np.array([0, 1, 2, 0]), CLASSES, held_out=1)
+    for one, other in zip(everything(lists, "train"), everything(arrays, "train"), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_an_epoch_follows_from_its_number_and_seed_alone() -> None:
@@ -109,8 +123,53 @@ def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
         (some_images().astype(int), np.zeros(40, int), TypeError, "images must be bytes .*, got int64"),
         (some_images(), np.zeros(39, int), ValueError, r"one for each of 40 images, got the shape \(39,\)"),
         (some_images(), np.full(40, 3), ValueError, "labels must be from 0 to 2, got 3 to 3"),
+        (some_images() / 1, LABELS, ValueError, "floating-point images must be from 0 to 1, got 0 to 255"),
+        (some_images() / 255 - 0.5, LABELS, ValueError, "images must be from 0 to 1, got -0.5 to 0.5"),
+        (np.where(some_images() > 9, 0.5, np.nan), LABELS, ValueError, "images must be finite, got NaN"),
+        (np.where(some_images() > 9, 0.5, np.inf), LABELS, ValueError, "images must be finite, got infinity"),
+        (some_images().tolist(), LABELS, TypeError, "images must be bytes .*, got int64"),
+        (some_images(), LABELS + 0.5, TypeError, "labels must be whole numbers, each that of a class, got float64"),
+        (some_images(), ["a"] * 40, TypeError, "labels must be whole numbers, .* got <U1"),
     ],
 )
-def test_refuses(images: NDArray[Any], labels: NDArray[Any], error: type[Exception], message: str) -> None:
+def test_refuses(images: Any, labels: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ArrayData(images, labels, CLASSES, held_out=4)
+
+
+@pytest.mark.parametrize("places", [[7, 3], np.array([3, 7])], ids=str)
+def test_which_images_are_held_out_may_be_given(places: Any) -> None:
+    data = some_data(held_out=places)
+    assert data.held_out_indices == (3, 7)
+    np.testing.assert_array_equal(everything(data, "held_out")[1], [0, 1])
+    assert data.size("train") == 38
+
+
+@pytest.mark.parametrize("places", [[], [40], range(40)], ids=str)
+def test_refuses_places_that_are_not_some_of_the_images(places: Any) -> None:
+    with pytest.raises(ValueError, match="held_out must be the places of some of 40 images"):
+        some_data(held_out=places)
+    with pytest.raises(ValueError, match="each of held_out must be at least 0, got -1"):
+        some_data(held_out=[-1])
+
+
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.integers(0, 5), st.data())
+def test_classes_are_held_out_alike(labels: list[int], seed: int, drawn: st.DataObject) -> None:
+    sizes = Counter(labels)
+    most = len(labels) - len(sizes)
+    assume(most > 0)
+    count = drawn.draw(st.integers(1, most))
+    held_out = hold_out_by_class(labels, count, seed)
+    assert len(set(held_out)) == count
+    assert held_out == hold_out_by_class(labels, count, seed)
+    taken = Counter(labels[place] for place in held_out)
+    assert all(taken[label] < size for label, size in sizes.items())
+    for one, other in itertools.permutations(sizes, 2):  # where both have some left, none is an image ahead
+        if taken[other] < sizes[other] - 1:
+            assert (taken[one] - 0.5) / sizes[one] <= (taken[other] + 0.5) / sizes[other]
+
+
+def test_no_class_is_held_out_whole() -> None:
+    with pytest.raises(ValueError, match="each of 2 classes one of the 4 images to train on, so at most 2, got 3"):
+        hold_out_by_class([0, 0, 0, 1], 3, seed=0)
+    assert hold_out_by_class([0, 1, 0, 0], 2, seed=0) != hold_out_by_class([0, 1, 0, 0], 2, seed=1)

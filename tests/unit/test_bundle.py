@@ -10,6 +10,7 @@ import pytest
 
 import msdnet
 from msdnet.bundle import CARD, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
+from msdnet.export import export as exporting
 from tests.helpers import tiny_bundle
 
 
@@ -138,3 +139,21 @@ def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
     (tiny.folder / CARD).unlink()
     msdnet.load(tiny.folder)  # nothing depends on it
     (tiny.folder / CARD).write_text(card)
+
+
+def test_of_two_exports_to_one_place_the_first_to_end_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = exporting._check
+    made: list[Bundle] = []
+
+    def disturbed(network: Any, bundle: Bundle) -> None:
+        if not made:
+            made.append(bundle)
+            made.append(tiny_bundle(tmp_path / "bundle", seed=5))
+        check(network, bundle)
+
+    monkeypatch.setattr(exporting, "_check", disturbed)
+    with pytest.raises(FileExistsError, match="bundle: is there already; remove it or choose another place"):
+        tiny_bundle(tmp_path / "bundle")
+    assert list(tmp_path.iterdir()) == [tmp_path / "bundle"]
+    assert Bundle(tmp_path / "bundle").fingerprint == made[1].fingerprint
+    msdnet.load(tmp_path / "bundle")

@@ -3,19 +3,21 @@
 import dataclasses
 import hashlib
 import http.server
+import shutil
 import tarfile
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 import pytest
 import torch
 
-from msdnet.data import DataConfig, Epoch, Shard
+from msdnet.data import DataConfig, Epoch, Shard, open_data
 from msdnet.data.cifar import PADDING, CifarData
 from msdnet.data.download import fetch_cifar
-from msdnet.files import CIFAR, CifarLayout, dataset_at, hold_out
+from msdnet.files import CIFAR, CifarLayout, dataset_at, hold_out, open_labelled
 
 TRAIN, TEST = 40, 10
 
@@ -201,6 +203,22 @@ def test_the_kind_of_data_is_seen_from_its_files(root: Path, layout: CifarLayout
     assert dataset_at(root, ["a", "cifar10"]) == "cifar10", "those that a model knows decide"
 
 
+@pytest.mark.parametrize("dataset", ["folder", "small"])
+def test_the_release_for_python_is_told_from_the_one_that_is_read(
+    layout: CifarLayout, tmp_path: Path, dataset: str
+) -> None:
+    folder = tmp_path / layout.python_folder
+    folder.mkdir()
+    for name in (*layout.train_files, *layout.test_files):
+        (folder / name.removesuffix(".bin")).touch()
+    message = f"{folder}: CIFAR's release for Python, .* binary release, {layout.folder}/, is: {layout.url}"
+    for place in (tmp_path, folder):
+        with pytest.raises(ValueError, match=message):
+            open_data(DataConfig(dataset=dataset, root=str(place)))
+        with pytest.raises(ValueError, match=message):
+            open_labelled(place, dataset)
+
+
 def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="root must name the folder of images"):
         DataConfig(dataset="folder")
@@ -249,3 +267,49 @@ def test_a_download_with_another_checksum_is_never_used(server: CifarLayout, tmp
     with pytest.raises(ValueError, match="hash"):
         fetch_cifar(dataclasses.replace(server, md5="0" * 32), cache)
     assert not (cache / server.folder).exists()
+
+
+def test_a_folder_that_lacks_a_file_is_unpacked_anew(server: CifarLayout, tmp_path: Path) -> None:
+    folder = fetch_cifar(server, tmp_path / "cache")
+    (folder / server.test_files[0]).unlink()
+    assert fetch_cifar(server, tmp_path / "cache") == folder
+    assert (folder / server.test_files[0]).is_file()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_another_process_has_unpacked_meanwhile_stays(
+    server: CifarLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """It may be reading it; but a part of one is of no use to anybody."""
+    cache, copy = tmp_path / "cache", shutil.copyfileobj
+    folder = cache / server.folder
+
+    def disturbed(source: IO[bytes], target: IO[bytes]) -> None:
+        copy(source, target)
+        if not folder.exists():
+            folder.mkdir()
+            names = [server.names_file, *server.train_files, *server.test_files] if whole else [server.names_file]
+            for name in names:
+                (folder / name).write_text("another process's")
+
+    monkeypatch.setattr(shutil, "copyfileobj", disturbed)
+    assert fetch_cifar(server, cache) == folder
+    assert ((folder / server.names_file).read_text() == "another process's") == whole
+    assert (folder / server.test_files[0]).is_file()
+    assert {path.name for path in cache.iterdir() if path.is_dir()} == {server.folder}
+
+
+def test_of_two_that_unpack_at_the_same_moment_both_succeed(
+    server: CifarLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, left = Path.rename, [lambda: fetch_cifar(server, tmp_path / "cache")]
+
+    def disturbed(path: Path, target: Path) -> Path:
+        if left:
+            left.pop()()
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", disturbed)
+    folder = fetch_cifar(server, tmp_path / "cache")
+    assert not left
+    assert (folder / server.test_files[0]).is_file()

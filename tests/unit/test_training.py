@@ -358,6 +358,22 @@ def test_refuses_a_run_file_of_nonsense(tmp_path: Path, content: str, message: s
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(ValueError, match=message):
         go_on(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path)
+
+
+def test_a_run_file_that_was_cut_short_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text('{"seed": 1')
+    for attempt in (go_on, run):
+        with pytest.raises(ValueError, match=rf"nothing was trained here yet: remove {path}, and start anew"):
+            attempt(tmp_path)
+    path.unlink()
+    run(tmp_path)
+    path.write_text('{"seed": 1')
+    for attempt in (go_on, run):
+        with pytest.raises(ValueError, match="put back a copy of it, or start anew with another --out"):
+            attempt(tmp_path)
 
 
 @pytest.mark.parametrize(

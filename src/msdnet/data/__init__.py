@@ -1,13 +1,13 @@
 """Labelled images from CIFAR, from a folder or from memory, in three parts that never mix."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard, Unreadable
 from msdnet.data.cifar import CifarData
 from msdnet.files import CIFAR, FOLDER, Part, data_root
 
@@ -24,8 +24,6 @@ __all__ = [
     "Unreadable",
     "open_data",
 ]
-
-Unreadable = Literal["fatal", "skip"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,17 +3,19 @@
 All images stay as they are; padding, cropping, flipping and normalising are a few vectorised operations on the device.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from msdnet.checks import check_whole
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
 from msdnet.files import Part, hold_out
+from msdnet.pixels import check_pixels
 
 __all__ = ["ArrayData"]
 
@@ -27,7 +29,7 @@ class ArrayData(ImageData):
     - images: (N, height, width, channels), bytes or floating-point numbers from 0 to 1
     - labels: (N), each the number of a class, from 0
     - classes: their names
-    - held_out: how many images are held out
+    - held_out: how many images are held out, drawn from all alike; or which ones, by their places
     - normalisation: by default that of the training images
     - padding: zeros on each side of a training image, before a random crop; by default an eighth of its height
     - mirror: whether half of the training images are mirrored
@@ -36,11 +38,11 @@ class ArrayData(ImageData):
 
     def __init__(
         self,
-        images: NDArray[Any],
-        labels: NDArray[np.integer],
+        images: ArrayLike,
+        labels: ArrayLike,
         classes: Sequence[str],
         *,
-        held_out: int,
+        held_out: int | Sequence[int],
         held_out_seed: int = 0,
         name: str = "arrays",
         device: torch.device | str = "cpu",
@@ -49,13 +51,14 @@ class ArrayData(ImageData):
         mirror: bool = True,
         subset: int | None = None,
     ) -> None:
+        images, labels = np.asarray(images), np.asarray(labels)
         _check(images, labels, classes)
         self.name = name
         self.classes = tuple(classes)
         self.device = torch.device(device)
         _, height, width, channels = images.shape
         self.image_shape = (channels, height, width)
-        self.held_out_indices = hold_out(len(images), held_out, held_out_seed)
+        self.held_out_indices = _held_out(len(images), held_out, held_out_seed)
         self.held_out_seed = held_out_seed
         self._padding = height // 8 if padding is None else padding
         self._mirror = mirror
@@ -106,15 +109,27 @@ class ArrayData(ImageData):
         return self.normalisation(pixels.permute(0, 3, 1, 2))
 
 
-def _check(images: NDArray[Any], labels: NDArray[np.integer], classes: Sequence[str]) -> None:
+def _check(images: NDArray[Any], labels: NDArray[Any], classes: Sequence[str]) -> None:
     if images.ndim != 4:
         raise ValueError(f"images must have the shape (N, height, width, channels), got {images.shape}")
-    if images.dtype != np.uint8 and not np.issubdtype(images.dtype, np.floating):
-        raise TypeError(f"images must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
+    check_pixels("images", images)
     if labels.shape != images.shape[:1]:
         raise ValueError(f"labels must be one for each of {len(images)} images, got the shape {labels.shape}")
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise TypeError(f"labels must be whole numbers, each that of a class, got {labels.dtype}")
     if len(labels) and not 0 <= labels.min() <= labels.max() < len(classes):
         raise ValueError(f"labels must be from 0 to {len(classes) - 1}, got {labels.min()} to {labels.max()}")
+
+
+def _held_out(size: int, held_out: int | Sequence[int], seed: int) -> tuple[int, ...]:
+    if not isinstance(held_out, Iterable):
+        return hold_out(size, held_out, seed)
+    places = tuple(sorted({check_whole("each of held_out", place, at_least=0) for place in held_out}))
+    if not 0 < len(places) < size or places[-1] >= size:
+        raise ValueError(
+            f"held_out must be the places of some of {size} images, from 0, and not of all, got {held_out}"
+        )
+    return places
 
 
 def _pixels(images: NDArray[Any]) -> Tensor:

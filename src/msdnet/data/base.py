@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,12 +19,26 @@ from torch import Tensor
 from msdnet.checks import check_whole
 from msdnet.files import Part
 
-__all__ = ["UNREADABLE", "Batch", "Epoch", "ImageData", "Normalisation", "Part", "Shard", "batches_at_once", "in_runs"]
+__all__ = [
+    "UNREADABLE",
+    "Batch",
+    "Epoch",
+    "ImageData",
+    "Normalisation",
+    "Part",
+    "Shard",
+    "Unreadable",
+    "batches_at_once",
+    "in_runs",
+]
 
 T = TypeVar("T")
 
 # The label of an image that could not be read: it counts in no loss and in no accuracy.
 UNREADABLE = -1
+
+# What such an image means: the end, or a warning.
+Unreadable = Literal["fatal", "skip"]
 
 # A GPU takes as long to crop a few small images as to crop thousands: up to so many numbers are worked on together.
 NUMBERS_AT_ONCE = 2**24
@@ -124,6 +138,10 @@ class ImageData(ABC):
     classes: tuple[str, ...]
     image_shape: tuple[int, int, int]
     """Channels, height and width of the images in a batch."""
+    resize: int | None = None
+    """Shorter side to which an image that is held out, tested or classified is resized before its centre is cropped;
+    by default that of the images in a batch.
+    """
     normalisation: Normalisation
     held_out_indices: tuple[int, ...]
     """The images of the training set that are held out, in the set's own order."""

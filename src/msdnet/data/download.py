@@ -7,6 +7,7 @@ download is started again and never used. Needs the extra `train`.
 import shutil
 import tarfile
 import tempfile
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
 
     cache = cache or Path(pooch.os_cache("msdnet"))
     folder = cache / layout.folder
-    if (folder / layout.names_file).is_file():
+    if _is_complete(folder, layout):
         return folder
     try:
         archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=_Progress())
@@ -37,7 +38,7 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
 
 def _unpack(archive: Path, layout: "CifarLayout", cache: Path) -> None:
     """Take just the files of the layout out of the archive; the folder appears only when it is complete."""
-    wanted = {layout.names_file, *layout.train_files, *layout.test_files}
+    wanted = _files(layout)
     with tempfile.TemporaryDirectory(dir=cache) as scratch, tarfile.open(archive) as tar:
         folder = Path(scratch) / layout.folder
         folder.mkdir()
@@ -50,8 +51,27 @@ def _unpack(archive: Path, layout: "CifarLayout", cache: Path) -> None:
         missing = wanted - {path.name for path in folder.iterdir()}
         if missing:
             raise ValueError(f"{archive}: no {', '.join(sorted(missing))} in it")
-        shutil.rmtree(cache / layout.folder, ignore_errors=True)
-        folder.rename(cache / layout.folder)
+        _put(folder, cache / layout.folder, layout)
+
+
+def _put(folder: Path, place: Path, layout: "CifarLayout") -> None:
+    """Put a complete folder in its place. If another process was faster, its own stays: somebody may be reading it."""
+    if place.exists() and not _is_complete(place, layout):
+        with suppress(OSError):  # another process may have been faster
+            place.rename(folder.with_name("in the way"))  # in one move, and gone with the scratch folder
+    try:
+        folder.rename(place)
+    except OSError:
+        if not _is_complete(place, layout):
+            raise
+
+
+def _files(layout: "CifarLayout") -> set[str]:
+    return {layout.names_file, *layout.train_files, *layout.test_files}
+
+
+def _is_complete(folder: Path, layout: "CifarLayout") -> bool:
+    return all((folder / name).is_file() for name in _files(layout))
 
 
 class _Progress:

@@ -2,7 +2,6 @@
 
 import copy
 import hashlib
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,12 +29,15 @@ from msdnet.card import write_card
 from msdnet.data import Batch, ImageData
 from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
+from msdnet.files import FOLDER
 from msdnet.networks import MSDNet, StagedNetwork, empty_network
 from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
 from msdnet.training import all_logits, load_run
+from msdnet.training.run import resize_of
 from msdnet.version import VERSION
+from msdnet.writing import check_free, new_folder
 
 __all__ = ["ExportError", "export_network", "export_run"]
 
@@ -73,7 +75,7 @@ def export_run(
     """
     if averaging == "best" and not held_out:
         raise ValueError("the best averaging is found on held-out images, and they are not to be looked at")
-    _check_free(Path(out))
+    check_free(Path(out))
     trained = load_run(run, data=data, root=root, device=device, open_data=held_out or test)
     facts, compared = trained.facts, None
     if averaging == "best":
@@ -85,7 +87,8 @@ def export_run(
     _, side, width = facts["images"]["shape"]
     if side != width:
         raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
-    images = ImageSpec(side=side, resize=_resize(facts["data"], side), **facts["images"]["normalisation"])
+    seen = data if trained.data is None else trained.data
+    images = ImageSpec(side=side, resize=_resize(facts, seen), **facts["images"]["normalisation"])
     return export_network(
         trained.network,
         out,
@@ -123,17 +126,23 @@ def _compare(network: StagedNetwork, held_out: Iterable[Batch]) -> AveragingChoi
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What made the model, without the places where things were on the machine that did."""
     places = ("root", "folder", "workers")
-    told = {key: value for key, value in facts.items() if key not in ("network", "images")}
+    told = {key: value for key, value in facts.items() if key not in ("network", "images", "resize")}
     for key in told.keys() & {"data", "teacher"}:
         told[key] = {name: value for name, value in told[key].items() if name not in places}
     return told | {"held_out_sha256": facts["images"]["held_out_sha256"]}
 
 
-def _resize(data: Mapping[str, Any], side: int) -> int:
-    """To what the shorter side of an image is resized before its centre is cropped."""
-    if data.get("dataset") != "folder":
-        return side
-    return int(data["resize"] or usual_resize(side))
+def _resize(facts: Mapping[str, Any], data: ImageData | None) -> int:
+    """To what the shorter side of an image is resized before its centre is cropped.
+
+    As that of the images which the bundle is judged by, if they are at hand; else as the run tells it.
+    """
+    if data is not None:
+        return resize_of(data)
+    if "resize" in facts:
+        return int(facts["resize"])
+    told, side = facts["data"], facts["images"]["shape"][1]  # of a run that was made before this was written down
+    return int(told["resize"] or usual_resize(side)) if told.get("dataset") == FOLDER else int(side)
 
 
 def export_network(
@@ -151,7 +160,7 @@ def export_network(
 ) -> Bundle:
     """Make a bundle of a network; see `export_run`."""
     folder = Path(out)
-    _check_free(folder)
+    check_free(folder)
     if calibrate and held_out is None:
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
@@ -170,21 +179,12 @@ def export_network(
         test=None if tested is None else tested.facts,
         provenance={"exported_by": f"msdnet {VERSION}, torch {torch.__version__}", **(provenance or {})},
     )
-    scratch = folder.with_name(f".{folder.name}.partial")
-    try:
-        tensors = None if judged is None else judged.tensors
+    tensors = None if judged is None else judged.tensors
+    with new_folder(folder) as scratch:
         bundle = _write(scratch, manifest, _contents(network, images.side, tensors, half))
         (scratch / CARD).write_text(write_card(manifest, tensors), encoding="utf-8")
         _check(network, bundle)
-        scratch.rename(folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     return Bundle(folder)
-
-
-def _check_free(folder: Path) -> None:
-    if folder.exists():
-        raise FileExistsError(f"{folder}: is there already; remove it or choose another place for the bundle")
 
 
 def _as_stored(network: StagedNetwork, half: bool) -> StagedNetwork:
@@ -234,8 +234,6 @@ def _contents(
 
 
 def _write(folder: Path, manifest: Manifest, contents: Mapping[str, bytes]) -> Bundle:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     for name, content in contents.items():
         (folder / name).write_bytes(content)
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}

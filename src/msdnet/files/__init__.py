@@ -3,7 +3,7 @@
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classes, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, fingerprint, hold_out
+from msdnet.files.parts import Part, fingerprint, hold_out, hold_out_by_class
 from msdnet.files.root import data_root
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "find_images",
     "fingerprint",
     "hold_out",
+    "hold_out_by_class",
     "open_labelled",
     "read_cifar",
 ]

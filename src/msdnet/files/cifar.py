@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from msdnet.files.root import data_root
 from msdnet.naming import Registry
 
-__all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar"]
+__all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar", "refuse_pickled_cifar"]
 
 SIDE = 32
 
@@ -24,6 +24,8 @@ class CifarLayout:
     """Where the records of a CIFAR release are, and what is published about them."""
 
     folder: str
+    python_folder: str
+    """Of the release for Python: pickles, which are not read."""
     train_files: tuple[str, ...]
     test_files: tuple[str, ...]
     names_file: str
@@ -48,6 +50,7 @@ CIFAR.register(
     "cifar10",
     CifarLayout(
         folder="cifar-10-batches-bin",
+        python_folder="cifar-10-batches-py",
         train_files=tuple(f"data_batch_{i}.bin" for i in range(1, 6)),
         test_files=("test_batch.bin",),
         names_file="batches.meta.txt",
@@ -63,6 +66,7 @@ CIFAR.register(
     "cifar100",
     CifarLayout(
         folder="cifar-100-binary",
+        python_folder="cifar-100-python",
         train_files=("train.bin",),
         test_files=("test.bin",),
         names_file="fine_label_names.txt",
@@ -87,10 +91,26 @@ def find_cifar(
     for folder in candidates:
         if (folder / layout.names_file).is_file():
             return folder
+    if given is not None:
+        refuse_pickled_cifar(given, layout)
     raise FileNotFoundError(
         f"{given or layout.folder}: no {layout.folder}/{layout.names_file} here; --data or MSDNET_DATA must name the "
         f"folder that holds {layout.folder}/ in the official binary layout{_or_fetch(fetch is not None)}"
     )
+
+
+def refuse_pickled_cifar(place: Path, wanted: CifarLayout | None = None) -> None:
+    """Tell somebody who has CIFAR's release for Python, at this place or in a folder there, which one is read."""
+    for layout in [wanted] if wanted is not None else [one for _, one in CIFAR.items()]:
+        # The same files by the same names, but for their ending: `train`, or `data_batch_1` and so on.
+        pickles = [Path(name).stem for name in (*layout.train_files, *layout.test_files)]
+        for folder in (place, place / layout.python_folder):
+            named = folder.name == layout.python_folder and folder.is_dir()
+            if named or all((folder / name).is_file() for name in pickles):
+                raise ValueError(
+                    f"{folder}: CIFAR's release for Python, which is pickled and so not read; the binary release, "
+                    f"{layout.folder}/, is: {layout.url}"
+                )
 
 
 def _or_fetch(possible: bool) -> str:

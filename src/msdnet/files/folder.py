@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msdnet.checks import check_whole
+from msdnet.files.cifar import refuse_pickled_cifar
 from msdnet.files.parts import Part, hold_out
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
@@ -51,6 +52,7 @@ def _training_folder(root: Path) -> Path:
     """The one that holds the class folders: train/, or all of it, where train/ is a class like any other."""
     if not root.is_dir():
         raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
+    refuse_pickled_cifar(root)
     train, tests = root / "train", [root / "val", root / "test"]
     divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))
     return train if divided else root

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Literal
 
-__all__ = ["Part", "fingerprint", "hold_out"]
+__all__ = ["Part", "fingerprint", "hold_out", "hold_out_by_class"]
 
 Part = Literal["train", "held_out", "test"]
 
@@ -14,8 +15,29 @@ def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
     """Which of `size` images to hold out: the same on every machine and with every version of every library."""
     if not 0 < count < size:
         raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
-    keys = sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
-    return tuple(sorted(keys[:count]))
+    return tuple(sorted(_mixed(size, seed)[:count]))
+
+
+def hold_out_by_class(labels: Sequence[int], count: int, seed: int) -> tuple[int, ...]:
+    """The same, of each class its share as nearly as can be; of each, one image at least is left to train on."""
+    sizes, seen = Counter(labels), defaultdict[int, int](int)
+    places = []
+    for order, index in enumerate(_mixed(len(labels), seed)):
+        label = labels[index]
+        seen[label] += 1
+        if seen[label] < sizes[label]:
+            # How far through its class it comes: the first ones of all then are the same share of every class.
+            places.append(((seen[label] - 0.5) / sizes[label], order, index))
+    if not 0 < count <= len(places):
+        raise ValueError(
+            f"held-out images must be at least 1 and leave each of {len(sizes)} classes one of the {len(labels)} "
+            f"images to train on, so at most {len(places)}, got {count}"
+        )
+    return tuple(sorted(index for _, _, index in sorted(places)[:count]))
+
+
+def _mixed(size: int, seed: int) -> list[int]:
+    return sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
 
 
 def fingerprint(indices: Sequence[int]) -> str:

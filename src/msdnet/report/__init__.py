@@ -18,6 +18,7 @@ from msdnet.report.page import page
 from msdnet.report.png import to_png
 from msdnet.runtime import Model
 from msdnet.version import VERSION
+from msdnet.writing import write_output
 
 __all__ = ["write_chart", "write_report"]
 
@@ -50,7 +51,7 @@ def write_report(
         f"multiply-adds per image. Made on {today} by msdnet {VERSION}."
     )
     target = Path(out)
-    target.write_text(page(manifest.name, lead, parts), encoding="utf-8")
+    write_output(target, page(manifest.name, lead, parts).encode())
     return [target, *([] if figures is None else _write_figures(Path(figures), parts))]
 
 
@@ -69,9 +70,9 @@ def write_chart(chart: Chart, path: Path) -> list[Path]:
     """Write a chart as SVG, and as PNG beside it where resvg is installed; which files were written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     svg = chart.svg(PAPER)
-    path.write_text(svg, encoding="utf-8")
+    write_output(path, svg.encode())
     png = to_png(svg)
     if png is None:
         return [path]
-    path.with_suffix(".png").write_bytes(png)
+    write_output(path.with_suffix(".png"), png)
     return [path, path.with_suffix(".png")]

@@ -12,7 +12,7 @@ from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import Recipe
-from msdnet.training.checkpoint import write_atomically
+from msdnet.writing import write_atomically
 
 __all__ = ["Measurement", "check_comparable", "read_measurement", "save_result"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msdnet.bundle import RUN
 from msdnet.checks import from_mapping
-from msdnet.training.checkpoint import write_atomically
 from msdnet.training.distributed import is_first
 from msdnet.training.together import SharedTime
+from msdnet.writing import write_atomically
 
 __all__ = ["machine_seconds", "noting_time"]
 

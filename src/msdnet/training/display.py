@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.training.checkpoint import write_atomically
+from msdnet.writing import write_atomically
 
 __all__ = ["Display", "EpochFigures", "LiveDisplay", "MetricsFile", "PlainDisplay", "choose_display", "duration"]
 

@@ -21,7 +21,7 @@ from msdnet.device import pick_device
 from msdnet.files import fingerprint
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.presets import network_config
-from msdnet.training.checkpoint import load_tensors, write_atomically
+from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import (
     first_on_machine_first,
@@ -36,6 +36,7 @@ from msdnet.training.step import GraphedStep, Step
 from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer
 from msdnet.version import VERSION
+from msdnet.writing import write_atomically
 
 try:
     import fcntl
@@ -50,6 +51,7 @@ __all__ = [
     "make_step",
     "read_run",
     "read_summary",
+    "resize_of",
     "resume",
     "train",
 ]
@@ -262,6 +264,7 @@ def _facts(
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": describe_data(data),
+        "resize": resize_of(data),  # not among the above, which are compared with those of runs that do not tell it
     }
     return _json(facts)
 
@@ -302,6 +305,12 @@ def describe_data(data: ImageData) -> dict[str, Any]:
         "held_out_sha256": fingerprint(data.held_out_indices),
     }
     return _json(facts)
+
+
+def resize_of(data: ImageData) -> int:
+    """The shorter side of an image before its centre is cropped."""
+    side = min(data.image_shape[1:])
+    return side if data.resize is None else check_whole("resize", data.resize, at_least=side)
 
 
 def _json(values: dict[str, Any]) -> dict[str, Any]:
@@ -352,6 +361,8 @@ def _check_parts(data: ImageData, test: bool) -> None:
 
 
 def _check_free(folder: Path) -> None:
+    if (folder / RUN).is_file():
+        read_run(folder)  # what is no run cannot be gone on with, and says what can be done
     if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
         raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
 
@@ -414,11 +425,23 @@ def read_run(folder: Path) -> dict[str, Any]:
     path = folder / RUN
     if not path.is_file():
         raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
-    facts = _read_json(path)
+    try:
+        facts = _read_json(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; {_way_out(folder)}") from error
     missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
     if missing:
         raise ValueError(f"{path}: not that of a run: no {', '.join(sorted(missing))} in it")
     return facts
+
+
+def _way_out(folder: Path) -> str:
+    """Of a run whose own file is damaged."""
+    if (folder / CHECKPOINT).exists() or (folder / MODEL).exists():
+        return (
+            f"nothing can go on here without it: put back a copy of it, or start anew with another --out than {folder}"
+        )
+    return f"nothing was trained here yet: remove {folder / RUN}, and start anew"
 
 
 def _read_json(path: Path) -> dict[str, Any]:

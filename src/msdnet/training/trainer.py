@@ -19,7 +19,7 @@ from msdnet.checks import check_same, make_tuples
 from msdnet.data.base import Batch, Epoch, ImageData, Shard
 from msdnet.naming import counted
 from msdnet.training.augmentation import augmented_batches
-from msdnet.training.checkpoint import load_tensors, save_tensors, write_atomically
+from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, MetricsFile
 from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
 from msdnet.training.evaluation import evaluate_part
@@ -27,6 +27,7 @@ from msdnet.training.recipe import Recipe
 from msdnet.training.schedule import learning_rate
 from msdnet.training.step import Step
 from msdnet.training.together import ALONE, Interrupted, StopSignal
+from msdnet.writing import write_atomically
 
 __all__ = ["CHECKPOINT", "MODEL", "SUMMARY", "DivergenceError", "Summary", "Trainer"]
 

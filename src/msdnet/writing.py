@@ -1,0 +1,147 @@
+"""Files and folders that are whole or not there, so that a kill at any moment, or a full disk, loses nothing.
+
+Knows bytes and places; nothing of what is written.
+"""
+
+import glob
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+__all__ = ["check_free", "new_folder", "write_atomically", "write_output"]
+
+# After so long nobody still writes to a scratch file or folder: its writer was killed.
+_ABANDONED_SECONDS = 3600
+
+
+def write_atomically(path: Path, content: bytes, *, new: bool = False) -> None:
+    """Put a whole file in place at once; if that fails, what was there is still there.
+
+    With `new` the file must not be there yet: of several processes that try, one succeeds.
+    """
+    try:
+        (_create if new else _replace)(path, content)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        kept = f"; the previous {path.name} is untouched" if path.exists() else ""
+        raise type(error)(f"{path}: cannot be written ({error.strerror or error}){kept}") from error
+    _sync_folder(path.parent)
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """The same for a file that somebody has named, and which keeps its permissions.
+
+    A pipe, a terminal, a link (/dev/stdout is one), or a file that nothing can be put beside is written in place.
+    """
+    replaceable = path.is_file() and os.access(path.parent, os.W_OK)
+    if path.is_symlink() or (path.exists() and not replaceable):
+        path.write_bytes(content)
+    else:
+        write_atomically(path, content)
+
+
+def check_free(folder: Path) -> None:
+    if folder.exists() or folder.is_symlink():
+        raise FileExistsError(f"{folder}: is there already; remove it or choose another place")
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A scratch folder to fill, which then takes its place at once; where something fails, nothing is left of it.
+
+    Of several that make the same folder, one succeeds.
+    """
+    check_free(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _clear_abandoned(folder)
+    with tempfile.TemporaryDirectory(
+        prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent, ignore_cleanup_errors=True
+    ) as own:
+        scratch = Path(own, folder.name)  # inside, since others may not look into what tempfile makes
+        scratch.mkdir()
+        yield scratch
+        try:
+            scratch.rename(folder)
+        except OSError:
+            check_free(folder)
+            raise
+    _sync_folder(folder.parent)
+
+
+def _create(path: Path, content: bytes) -> None:
+    """A scratch file that is whole takes a second name, which is exclusive, where the file system has hard links."""
+    with _scratch(path, content) as scratch:
+        try:
+            os.link(scratch, path)
+        except FileExistsError:
+            raise
+        except OSError:
+            _create_in_place(path, content)
+
+
+def _create_in_place(path: Path, content: bytes) -> None:
+    """Under its own name from the start: nothing else is exclusive on every file system.
+
+    The price is that a kill at this very moment may leave a part of it.
+    """
+    with path.open("xb") as file:
+        try:
+            _write(file, content)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    with _scratch(path, content) as scratch:
+        with suppress(OSError):  # there may be none before it, and some file systems have no permissions
+            shutil.copymode(path, scratch)
+        scratch.replace(path)
+
+
+@contextmanager
+def _scratch(path: Path, content: bytes) -> Iterator[Path]:
+    """A file of one's own, so that no other process writes into it; whatever happens, it is gone afterwards."""
+    _clear_abandoned(path)
+    # Chance, since processes in two containers that share a folder may have the same number.
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with scratch.open("xb") as file:
+            _write(file, content)
+        yield scratch
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _clear_abandoned(path: Path) -> None:
+    """Remove the scratch files and folders of killed processes, so that kills leave no heap of them.
+
+    That goes by age: whether a process still runs cannot be told where machines or containers share a folder.
+    """
+    for scratch in path.parent.glob(f".{glob.escape(path.name)}.*partial"):
+        with suppress(OSError):  # another process may have been faster
+            if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name last through a power cut, where the file system can; the file itself is in place by now."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
