@@ -13,6 +13,7 @@ import msdnet
 from msdnet.bundle import Bundle
 from msdnet.report import write_report
 from msdnet.writing import new_folder, write_atomically, write_output
+from tests.helpers import run_here
 
 
 def full(*_: object) -> None:
@@ -122,6 +123,20 @@ def test_a_full_disk_leaves_the_report_that_was_there(
         write_report(msdnet.load(tiny.folder), path)
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_the_policy_and_the_plot_that_were_there(
+    tiny: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, plot = tmp_path / "policy.json", tmp_path / "plot.svg"
+    for path in (policy, plot):
+        path.write_text("before")
+    model = msdnet.load(tiny.folder)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"the previous policy.json is untouched"):
+        model.policy(model.costs[1]).save(policy)
+    assert "the previous plot.svg is untouched" in run_here("budget", str(tiny.folder), "--plot", str(plot)).stderr
+    assert (policy.read_text(), plot.read_text()) == ("before", "before")
 
 
 def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:

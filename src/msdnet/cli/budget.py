@@ -11,6 +11,7 @@ from msdnet.checks import check_file_writable
 from msdnet.cli.classify import DEFAULT_MODEL
 from msdnet.cli.names import complete_models
 from msdnet.cli.tables import print_table
+from msdnet.writing import write_output
 
 if TYPE_CHECKING:
     from msdnet.runtime import Model
@@ -59,7 +60,7 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
         for one, policy in zip(asked, policies, strict=True)
     ]
     if plot is not None:
-        plot.write_text(_drawn(loaded, rows), encoding="utf-8")
+        write_output(plot, _drawn(loaded, rows).encode())
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return

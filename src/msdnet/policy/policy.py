@@ -15,6 +15,7 @@ from msdnet.policy.confidence import MEASURES, Measure
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
+from msdnet.writing import write_output
 
 __all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "that_differ", "usual_budgets"]
 
@@ -142,7 +143,7 @@ class Policy:
             raise ValueError(f"policy: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        Path(path).write_text(self.to_json())
+        write_output(Path(path), self.to_json().encode())
 
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
