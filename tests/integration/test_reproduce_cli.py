@@ -41,7 +41,7 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["anytime-cifar"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["anytime-cifar", "--list"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["densenet-star", "--only", "resnet_20", "--data", "nowhere"], "densenet-star has no system 'resnet_20'"),
-        (["densenet-star", "--only", "densenet_star_16_8", "--data", "nowhere"], "nowhere"),
+        (["densenet-star", "--data", "nowhere", "--results", "none", "--runs", "none"], "nowhere: no cifar-100-binary"),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
