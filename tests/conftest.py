@@ -1,5 +1,6 @@
 """Fixtures of all tests. One thread for torch: the tests are small, and threads hinder each other on a busy machine."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from msdnet.networks import MSDNet, create_network
 from tests.helpers import settle, tiny_bundle
 
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell takes from what it runs in the background
 
 
 @pytest.fixture(autouse=True)
