@@ -40,6 +40,15 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def blends(folder: Path, count: int) -> list[Path]:
+    """Two pictures in one are unlike all that the model was made with, and harder."""
+    images = samples.cifar10().images
+    names = [folder / f"{k}.png" for k in range(count)]
+    for k, name in enumerate(names):
+        Image.blend(Image.fromarray(images[k]), Image.fromarray(images[count + k]), 0.5).save(name)
+    return names
+
+
 @pytest.mark.parametrize("options", [(), ("--budget", "60%"), ("--time", "1s"), ("--deadline", "1s")])
 def test_every_kind_of_picture_is_answered(tiny: Bundle, pictures: Path, options: tuple[str, ...]) -> None:
     done = run("classify", str(pictures), "--model", str(tiny.folder), "--json", *options)
@@ -199,6 +208,29 @@ def test_paths_are_answered_as_they_come(tiny: Bundle, pictures: Path, options: 
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("kept", ["--hard", "--steady"])
+def test_a_budget_is_kept_over_all_that_a_pipe_brings(tmp_path: Path, kept: str) -> None:
+    """One path at a time: by itself, no image can pay for the second exit, nor does a steady budget know of others."""
+    names = blends(tmp_path, 30)
+    model, allowed = msdnet.load("cifar10-small"), 12e6
+    assert allowed < model.costs[1]
+    command = [sys.executable, "-m", "msdnet", "classify", "-", "--model", "cifar10-small", "--json"]
+    costs = []
+    with subprocess.Popen(
+        [*command, "--budget", "12M", kept], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for name in names:
+            process.stdin.write(f"{name}\n".encode())
+            process.stdin.flush()
+            costs.append(json.loads(process.stdout.readline())["multiply_adds"])
+        process.stdin.close()
+    apart = [model.classify(str(name), budget=12e6, **{kept[2:]: True})[0].cost for name in names]  # type: ignore[arg-type]
+    assert costs != apart
+    assert len(names) * model.costs[0] < sum(costs) <= (len(names) + 12 * (kept == "--steady")) * allowed
+
+
 def test_a_path_may_begin_like_a_picture_and_come_in_parts(
     tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,10 +279,7 @@ def test_refuses_budgets(tiny: Bundle, pictures: Path, options: tuple[str, ...],
 
 
 def test_a_missed_budget_is_told_and_may_be_kept(tmp_path: Path) -> None:
-    """Two pictures in one are unlike all that the model was made with, and harder."""
-    images = samples.cifar10().images
-    for k in range(40):
-        Image.blend(Image.fromarray(images[k]), Image.fromarray(images[40 + k]), 0.5).save(tmp_path / f"{k}.png")
+    blends(tmp_path, 40)
     given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget", "25%")
     missed, kept = run_here(*given), run_here(*given, "--hard")
     assert "times the budget was spent" in missed.stderr
