@@ -199,7 +199,7 @@ def test_paths_are_answered_as_they_come(tiny: Bundle, pictures: Path, options: 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for sent, name in ((b"%s\n", "a.jpg"), (b"  %s\r\n", "b.png"), (b"%s", "c.webp")):
+        for sent, name in ((b"%s\n", "a.jpg"), (b"%s\r\n", "b.png"), (b"%s", "c.webp")):
             process.stdin.write(sent % str(pictures / name).encode())
             process.stdin.flush()
             if name == "c.webp":  # the last line has no end
@@ -240,6 +240,61 @@ def test_a_path_may_begin_like_a_picture_and_come_in_parts(
     done = run("classify", "-", "--model", str(tiny.folder), "--json", given=b"BMW.jpg\n\nGIF8.jpg\n" * 900)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == ["BMW.jpg", "GIF8.jpg"] * 900
+
+
+HEADS = {
+    "HEIC": b"\0\0\0\x18ftypheic",
+    "AVIF": b"\0\0\0\x20ftypavif",
+    "JPEG 2000": b"\0\0\0\x0cjP  \r\n\x87\n",
+    "TIFF": b"MM\0+",
+}
+
+
+@pytest.mark.parametrize(("kind", "head"), HEADS.items(), ids=HEADS)
+def test_pictures_of_other_formats_come_by_a_pipe(tiny: Bundle, kind: str, head: bytes) -> None:
+    done = run("classify", "-", "--model", str(tiny.folder), given=head + bytes(range(10, 100)))
+    told = f"msdnet: -: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)\n"
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == told + "msdnet: no picture could be read of 1\n"
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "c.webp"])
+def test_a_picture_may_come_bit_by_bit(tiny: Bundle, pictures: Path, name: str) -> None:
+    command = [sys.executable, "-m", "msdnet", "classify", "-", "--model", str(tiny.folder), "--json"]
+    content = (pictures / name).read_bytes()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        time.sleep(1.5)  # until it reads
+        for part in (content[:2], content[2:10], content[10:]):
+            process.stdin.write(part)
+            time.sleep(0.1)
+        process.stdin.close()
+        assert json.loads(process.stdout.read())["image"] == "-"
+
+
+def test_a_short_path_does_not_wait_for_more(
+    tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a").write_bytes((pictures / "a.jpg").read_bytes())
+    command = [sys.executable, "-m", "msdnet", "classify", "-", "--model", str(tiny.folder), "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"a\n")
+        assert json.loads(process.stdout.readline())["image"] == "a"
+        process.stdin.close()
+
+
+def test_spaces_belong_to_a_name(tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["photo ", "  other.jpg", "c.jpg"]
+    for name in names:
+        Path(name).write_bytes((pictures / "a.jpg").read_bytes())
+    done = run("classify", "-", "--model", str(tiny.folder), "--json", given="\r\n".join(names).encode())
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == names
 
 
 def test_pictures_come_by_a_pipe(tiny: Bundle, pictures: Path) -> None:
