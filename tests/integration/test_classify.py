@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import msdnet
 from msdnet import samples
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
-from tests.helpers import run_here, tiny_bundle
+from tests.helpers import TINY, run_here, tiny_bundle
 
 
 def run(*arguments: str, given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
@@ -379,6 +380,29 @@ def test_the_nearest_name_of_a_model_is_told(tiny: Bundle, monkeypatch: pytest.M
     monkeypatch.setattr("msdnet.models._here", lambda: tiny.folder.parent)  # as if it came with the package
     with pytest.raises(FileNotFoundError, match="no model of the package is called 'tinny'; did you mean 'tiny'"):
         msdnet.load("tinny")
+
+
+def test_a_model_that_cannot_keep_a_budget_has_no_figures_for_it(tiny: Bundle, tmp_path: Path) -> None:
+    wide = replace(TINY, growth=12)
+    large = renamed(tiny_bundle(tmp_path / "wide", config=wide), tmp_path / "large", name="large")
+    alone = renamed(tiny_bundle(tmp_path / "bare", held_out=False), tmp_path / "alone", name="alone")
+    for name in tiny.manifest.classes:
+        (tmp_path / "images" / "test" / name).mkdir(parents=True)
+        Image.new("RGB", (14, 14), name).save(tmp_path / "images" / "test" / name / "1.png")
+    data = ("--data", str(tmp_path / "images"))
+    first, least = tiny.manifest.costs[0], Bundle(large).manifest.costs[0]
+    assert first < 3e5 < least < 2e6
+    done = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k,2M", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"msdnet: large has no figures for 0.3 M: its first exit takes {least / 1e6:,.4g} M\n"
+    found = {one["model"]: {point["budget"] for point in one["points"]} for one in json.loads(done.stdout)["models"]}
+    assert found == {"large": {2e6}, "tiny": {3e5, 2e6}}
+    only = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k")
+    assert only.returncode == 0, only.stderr
+    for models, why in (((large,), "a budget must be at least"), ((alone,), "--budgets needs a model with held-out")):
+        refused = run_here("evaluate", *models, "--data", "nowhere", "--budgets", "300k")  # before data are looked at
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr.startswith(f"msdnet: {why}")
 
 
 def test_several_models_are_compared(tiny: Bundle, tmp_path: Path) -> None:

@@ -63,8 +63,7 @@ def test_budgets_that_cannot_be_kept_are_left_out(tiny: Bundle, squares: Labelle
     found = evaluate(msdnet.load(tiny.folder), squares)
     least = found.model.costs[0]
     assert {p.budget for p in found.points([least / 2, least, 2 * least])} == {least, 2 * least}
-    with pytest.raises(ValueError, match="a budget must be at least"):
-        found.points([least / 2])
+    assert found.points([least / 2]) == []
     assert json.loads(json.dumps(found.to_dict(found.points([least]))))["points"][0]["budget"] == least
 
 
