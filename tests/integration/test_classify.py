@@ -193,6 +193,24 @@ def test_a_folder_without_permission_is_named(
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
 
+def test_what_is_hidden_is_left_out_and_links_are_followed(
+    tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in training."""
+    monkeypatch.chdir(tmp_path)
+    Path("photos/.thumbnails").mkdir(parents=True)
+    Path("elsewhere").mkdir()
+    for name in ("photos/a.jpg", "photos/.a.jpg", "photos/.thumbnails/a.jpg", "elsewhere/b.jpg"):
+        Path(name).write_bytes((pictures / "a.jpg").read_bytes())
+    Path("photos/linked").symlink_to("../elsewhere")
+    Path("elsewhere/back").symlink_to("../photos")  # nobody walks in a circle
+    done = run_here("classify", "photos", "--model", str(tiny.folder), "--json")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == ["photos/a.jpg", "photos/linked/b.jpg"]
+    hidden = run_here("classify", "photos/.thumbnails", "--model", str(tiny.folder), "--json")
+    assert json.loads(hidden.stdout)["image"] == "photos/.thumbnails/a.jpg", "who asks for it gets it"
+
+
 @pytest.mark.parametrize("options", [(), ("--budget", "90%", "--hard"), ("--deadline", "1s")])
 def test_paths_are_answered_as_they_come(tiny: Bundle, pictures: Path, options: tuple[str, ...]) -> None:
     """The second path is sent only when the first is answered."""

@@ -23,7 +23,7 @@ Found: TypeAlias = tuple[str, Any]
 def find_pictures(given: Sequence[str]) -> Iterator[Iterable[Found]]:
     """Pictures in groups that are answered together: all, or what a pipe brings as it comes.
 
-    Folders are gone through, with all below them.
+    Folders are gone through, with all below them but what is hidden.
     """
     if PIPE not in given:
         yield _found(given)
@@ -48,14 +48,11 @@ def _found(given: Iterable[str]) -> Iterator[Found]:
 
 def _below(folder: str) -> Iterator[Found]:
     """Pictures of formats that are not read as well: each is to be answered or named."""
-    from msdnet.pixels import ENDINGS, OTHER_ENDINGS
+    from msdnet.files import images_below
 
     refused: list[Found] = []
-    for where, folders, names in os.walk(folder, onerror=lambda error: refused.append((error.filename, error))):
-        folders.sort()
-        for name in sorted(names):
-            if name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)) and not name.startswith("."):
-                yield (os.path.join(where, name),) * 2  # noqa: PTH118  (as people wrote it)
+    for path in images_below(folder, lambda error: refused.append((error.filename, error))):
+        yield path, path
     yield from refused
 
 

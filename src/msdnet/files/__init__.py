@@ -5,6 +5,7 @@ from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classe
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
 from msdnet.files.parts import Part, fingerprint, hold_out
 from msdnet.files.root import data_root
+from msdnet.files.walk import images_below
 
 __all__ = [
     "CIFAR",
@@ -25,6 +26,7 @@ __all__ = [
     "find_images",
     "fingerprint",
     "hold_out",
+    "images_below",
     "open_labelled",
     "read_cifar",
 ]

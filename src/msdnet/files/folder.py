@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msdnet.checks import check_whole
 from msdnet.files.parts import Part, hold_out
+from msdnet.files.walk import images_below
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
 __all__ = ["Found", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_tests"]
@@ -132,13 +133,10 @@ def _class_names(folder: Path) -> list[str]:
 
 
 def _image_paths(root: Path, folder: Path) -> Iterator[str]:
-    """Those of formats that are not read among them."""
-    for where, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        prefix = Path(where).relative_to(root).as_posix()
-        for name in names:
-            if name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)) and not name.startswith("."):
-                yield f"{prefix}/{name}"
+    """From the root on."""
+    above, below = folder.relative_to(root).as_posix(), len(str(folder))
+    for path in images_below(str(folder)):
+        yield above + path[below:].replace(os.sep, "/")
 
 
 def divide(root: Path, found: Found, subset: int | None) -> Mapping[Part, list[LabelledFile]]:
