@@ -250,6 +250,24 @@ def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None
     assert "--data" in lost.stderr
 
 
+def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_path: Path) -> None:
+    """Of its own, only on those that it was not trained on."""
+    own = run_here("evaluate", str(place / "bundle"), "--data", str(place / "photos"), "--json")
+    assert own.stderr == ""
+    tests = json.loads(own.stdout)["models"][0]["images"]
+    assert 0 < tests < 20
+    (tmp_path / "light").mkdir()
+    for path in sorted((place / "photos" / "light").iterdir())[:15]:
+        (tmp_path / "light" / path.name).write_bytes(path.read_bytes())
+    new = run("evaluate", str(place / "bundle"), "--data", str(tmp_path), "--json")
+    assert new.returncode == 0, new.stderr
+    assert "all 15 images are taken" in new.stderr
+    assert json.loads(new.stdout)["models"][0]["images"] == 15
+    (tmp_path / "lihgt").mkdir()
+    refused = run_here("evaluate", str(place / "bundle"), "--data", str(tmp_path))
+    assert refused.stderr == f"msdnet: {tmp_path}: 'lihgt' not among the 2 classes: 'dark', 'light'\n"
+
+
 def test_a_run_becomes_a_bundle_that_classifies(place: Path) -> None:
     model = msdnet.load(place / "bundle")
     paths = sorted((place / "photos").glob("*/*.png"))

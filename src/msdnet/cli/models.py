@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from msdnet.evaluation import BudgetPoint, Evaluation
-    from msdnet.files import Labelled
+    from msdnet.files import Labelled, TrainedOn
     from msdnet.runtime import Model
 
 __all__ = ["SAMPLES", "Dataset", "evaluate", "models", "open_images"]
@@ -168,11 +168,29 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
     known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
     dataset = dataset or (known.get("dataset") if data is None else None)
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
-    images = open_labelled(data, dataset, part=part, classes=models[0].classes, **split)  # type: ignore[arg-type]
+    images = open_labelled(
+        data,
+        dataset,
+        part=part,  # type: ignore[arg-type]
+        classes=models[0].classes,
+        trained_on=[one for model in models for one in _trained_on(model)],
+        **split,
+    )
     for model in models:
         if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
             raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")
     return images
+
+
+def _trained_on(model: "Model") -> "list[TrainedOn]":
+    """Nothing of a model that was not trained on a folder, or of which that is not known."""
+    from msdnet.files import FOLDER, TrainedOn
+
+    provenance = model.manifest.provenance
+    known, sha256 = dict(provenance.get("data", {})), provenance.get("held_out_sha256")
+    if known.get("dataset") != FOLDER or sha256 is None:
+        return []
+    return [TrainedOn(sha256, known.get("held_out"), known.get("held_out_seed", 0))]
 
 
 def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":
