@@ -14,7 +14,7 @@ import torch
 
 import msdnet
 from benchmarks.machine import record
-from msdnet.cli.amounts import parse_budgets
+from msdnet.amounts import parse_budgets
 from msdnet.evaluation import best_of, evaluate
 from msdnet.files import open_labelled
 from msdnet.policy import METHODS

@@ -94,11 +94,9 @@ class Evaluation:
     def points(
         self, budgets: Sequence[float], *, methods: Sequence[Method] = METHODS, whole: bool = False
     ) -> list[BudgetPoint]:
-        """All budgets that the model can keep, by each method."""
+        """All budgets that the model can keep, by each method: those from the first exit's cost on."""
         least = self._costs(whole)[0]
         kept = [budget for budget in budgets if budget >= least]
-        if budgets and not kept:
-            raise ValueError(f"{self.model.manifest.name}: a budget must be at least {least:,}, the first exit's cost")
         return [self.at(budget, method=method, whole=whole) for method in methods for budget in kept]
 
     def to_dict(self, points: Sequence[BudgetPoint] = ()) -> dict[str, Any]:

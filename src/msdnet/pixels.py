@@ -18,11 +18,13 @@ from PIL import Image, ImageOps
 __all__ = [
     "ENDINGS",
     "FORMATS",
+    "HEAD",
     "OTHER_ENDINGS",
     "Box",
     "centre",
     "check_pixels",
     "cropped",
+    "is_picture",
     "opened",
     "picture",
     "reason",
@@ -32,11 +34,14 @@ __all__ = [
 # A file is what its bytes say (ImageNet has a PNG that is called JPEG), but no other decoder is ever started.
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif")  # by which images are found in folders
+HEAD = 16  # bytes, by which a file's format can be told
+# How files of FORMATS begin. Text may begin with BM as well, but has no zeros.
+_BEGINNING = re.compile(rb"\xff\xd8\xff|\x89PNG|RIFF....WEBP|BM.{4}\0{4}|GIF8[79]a", re.DOTALL)
 # What people have images in as well, and how its files begin: told by its name, not read.
 _OTHER_FORMATS = {
     "TIFF": re.compile(rb"II\*\0|MM\0\*|II\+\0|MM\0\+"),
-    "HEIC": re.compile(rb"....ftyp(?:hei|hev|mif|msf)", re.DOTALL),
-    "AVIF": re.compile(rb"....ftypavi", re.DOTALL),
+    "HEIC": re.compile(rb"\0\0..ftyp(?:hei|hev|mif|msf)", re.DOTALL),
+    "AVIF": re.compile(rb"\0\0..ftypavi", re.DOTALL),
     "JPEG 2000": re.compile(rb"\0\0\0\x0cjP|\xffO\xffQ"),
 }
 OTHER_ENDINGS = (".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2")
@@ -66,7 +71,7 @@ def _recognised(file: IO[bytes]) -> Image.Image:
     threads at once. Its decoders do not warn, and the number of pixels can be looked at before any is decoded.
     """
     file.seek(0)
-    head = file.read(16)
+    head = file.read(HEAD)
     Image.preinit()
     for name in FORMATS:
         if name not in Image.OPEN:
@@ -81,12 +86,22 @@ def _recognised(file: IO[bytes]) -> Image.Image:
     raise ValueError(_what_it_is(head))
 
 
+def is_picture(head: bytes) -> bool:
+    """Whether bytes begin like an image file, of a format that is read or of another that is known, and not like text.
+
+    - head: the first of them, HEAD at least where there are so many
+    """
+    return _BEGINNING.match(head) is not None or _other_format(head) is not None
+
+
 def _what_it_is(head: bytes) -> str:
     """A file that none of the decoders knows, by its beginning."""
-    for name, beginning in _OTHER_FORMATS.items():
-        if beginning.match(head):
-            return f"{name}, which is not read: convert it to JPEG or PNG"
-    return "not an image"
+    other = _other_format(head)
+    return "not an image" if other is None else f"{other}, which is not read: convert it to JPEG or PNG"
+
+
+def _other_format(head: bytes) -> str | None:
+    return next((name for name, beginning in _OTHER_FORMATS.items() if beginning.match(head)), None)
 
 
 def _too_large() -> str:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ import msdnet
 from msdnet import samples
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
-from tests.helpers import run_here, tiny_bundle
+from tests.helpers import TINY, run_here, tiny_bundle
 
 
 def run(*arguments: str, given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
@@ -38,6 +39,15 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frames[0].save(folder / "odd" / "moving.gif", save_all=True, append_images=frames[1:])
     Image.fromarray(pixels).convert("P").save(folder / "odd" / "palette.png")
     return folder
+
+
+def blends(folder: Path, count: int) -> list[Path]:
+    """Two pictures in one are unlike all that the model was made with, and harder."""
+    images = samples.cifar10().images
+    names = [folder / f"{k}.png" for k in range(count)]
+    for k, name in enumerate(names):
+        Image.blend(Image.fromarray(images[k]), Image.fromarray(images[count + k]), 0.5).save(name)
+    return names
 
 
 @pytest.mark.parametrize("options", [(), ("--budget", "60%"), ("--time", "1s"), ("--deadline", "1s")])
@@ -183,6 +193,24 @@ def test_a_folder_without_permission_is_named(
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
 
+def test_what_is_hidden_is_left_out_and_links_are_followed(
+    tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in training."""
+    monkeypatch.chdir(tmp_path)
+    Path("photos/.thumbnails").mkdir(parents=True)
+    Path("elsewhere").mkdir()
+    for name in ("photos/a.jpg", "photos/.a.jpg", "photos/.thumbnails/a.jpg", "elsewhere/b.jpg"):
+        Path(name).write_bytes((pictures / "a.jpg").read_bytes())
+    Path("photos/linked").symlink_to("../elsewhere")
+    Path("elsewhere/back").symlink_to("../photos")  # nobody walks in a circle
+    done = run_here("classify", "photos", "--model", str(tiny.folder), "--json")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == ["photos/a.jpg", "photos/linked/b.jpg"]
+    hidden = run_here("classify", "photos/.thumbnails", "--model", str(tiny.folder), "--json")
+    assert json.loads(hidden.stdout)["image"] == "photos/.thumbnails/a.jpg", "who asks for it gets it"
+
+
 @pytest.mark.parametrize("options", [(), ("--budget", "90%", "--hard"), ("--deadline", "1s")])
 def test_paths_are_answered_as_they_come(tiny: Bundle, pictures: Path, options: tuple[str, ...]) -> None:
     """The second path is sent only when the first is answered."""
@@ -190,13 +218,36 @@ def test_paths_are_answered_as_they_come(tiny: Bundle, pictures: Path, options: 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for sent, name in ((b"%s\n", "a.jpg"), (b"  %s\r\n", "b.png"), (b"%s", "c.webp")):
+        for sent, name in ((b"%s\n", "a.jpg"), (b"%s\r\n", "b.png"), (b"%s", "c.webp")):
             process.stdin.write(sent % str(pictures / name).encode())
             process.stdin.flush()
             if name == "c.webp":  # the last line has no end
                 process.stdin.close()
             assert json.loads(process.stdout.readline())["image"] == str(pictures / name)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("kept", ["--hard", "--steady"])
+def test_a_budget_is_kept_over_all_that_a_pipe_brings(tmp_path: Path, kept: str) -> None:
+    """One path at a time: by itself, no image can pay for the second exit, nor does a steady budget know of others."""
+    names = blends(tmp_path, 30)
+    model, allowed = msdnet.load("cifar10-small"), 12e6
+    assert allowed < model.costs[1]
+    command = [sys.executable, "-m", "msdnet", "classify", "-", "--model", "cifar10-small", "--json"]
+    costs = []
+    with subprocess.Popen(
+        [*command, "--budget", "12M", kept], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for name in names:
+            process.stdin.write(f"{name}\n".encode())
+            process.stdin.flush()
+            costs.append(json.loads(process.stdout.readline())["multiply_adds"])
+        process.stdin.close()
+    apart = [model.classify(str(name), budget=12e6, **{kept[2:]: True})[0].cost for name in names]  # type: ignore[arg-type]
+    assert costs != apart
+    assert len(names) * model.costs[0] < sum(costs) <= (len(names) + 12 * (kept == "--steady")) * allowed
 
 
 def test_a_path_may_begin_like_a_picture_and_come_in_parts(
@@ -208,6 +259,61 @@ def test_a_path_may_begin_like_a_picture_and_come_in_parts(
     done = run("classify", "-", "--model", str(tiny.folder), "--json", given=b"BMW.jpg\n\nGIF8.jpg\n" * 900)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == ["BMW.jpg", "GIF8.jpg"] * 900
+
+
+HEADS = {
+    "HEIC": b"\0\0\0\x18ftypheic",
+    "AVIF": b"\0\0\0\x20ftypavif",
+    "JPEG 2000": b"\0\0\0\x0cjP  \r\n\x87\n",
+    "TIFF": b"MM\0+",
+}
+
+
+@pytest.mark.parametrize(("kind", "head"), HEADS.items(), ids=HEADS)
+def test_pictures_of_other_formats_come_by_a_pipe(tiny: Bundle, kind: str, head: bytes) -> None:
+    done = run("classify", "-", "--model", str(tiny.folder), given=head + bytes(range(10, 100)))
+    told = f"msdnet: -: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)\n"
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == told + "msdnet: no picture could be read of 1\n"
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "c.webp"])
+def test_a_picture_may_come_bit_by_bit(tiny: Bundle, pictures: Path, name: str) -> None:
+    command = [sys.executable, "-m", "msdnet", "classify", "-", "--model", str(tiny.folder), "--json"]
+    content = (pictures / name).read_bytes()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        time.sleep(1.5)  # until it reads
+        for part in (content[:2], content[2:10], content[10:]):
+            process.stdin.write(part)
+            time.sleep(0.1)
+        process.stdin.close()
+        assert json.loads(process.stdout.read())["image"] == "-"
+
+
+def test_a_short_path_does_not_wait_for_more(
+    tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a").write_bytes((pictures / "a.jpg").read_bytes())
+    command = [sys.executable, "-m", "msdnet", "classify", "-", "--model", str(tiny.folder), "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"a\n")
+        assert json.loads(process.stdout.readline())["image"] == "a"
+        process.stdin.close()
+
+
+def test_spaces_belong_to_a_name(tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["photo ", "  other.jpg", "c.jpg"]
+    for name in names:
+        Path(name).write_bytes((pictures / "a.jpg").read_bytes())
+    done = run("classify", "-", "--model", str(tiny.folder), "--json", given="\r\n".join(names).encode())
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == names
 
 
 def test_pictures_come_by_a_pipe(tiny: Bundle, pictures: Path) -> None:
@@ -247,10 +353,7 @@ def test_refuses_budgets(tiny: Bundle, pictures: Path, options: tuple[str, ...],
 
 
 def test_a_missed_budget_is_told_and_may_be_kept(tmp_path: Path) -> None:
-    """Two pictures in one are unlike all that the model was made with, and harder."""
-    images = samples.cifar10().images
-    for k in range(40):
-        Image.blend(Image.fromarray(images[k]), Image.fromarray(images[40 + k]), 0.5).save(tmp_path / f"{k}.png")
+    blends(tmp_path, 40)
     given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget", "25%")
     missed, kept = run_here(*given), run_here(*given, "--hard")
     assert "times the budget was spent" in missed.stderr
@@ -295,6 +398,29 @@ def test_the_nearest_name_of_a_model_is_told(tiny: Bundle, monkeypatch: pytest.M
     monkeypatch.setattr("msdnet.models._here", lambda: tiny.folder.parent)  # as if it came with the package
     with pytest.raises(FileNotFoundError, match="no model of the package is called 'tinny'; did you mean 'tiny'"):
         msdnet.load("tinny")
+
+
+def test_a_model_that_cannot_keep_a_budget_has_no_figures_for_it(tiny: Bundle, tmp_path: Path) -> None:
+    wide = replace(TINY, growth=12)
+    large = renamed(tiny_bundle(tmp_path / "wide", config=wide), tmp_path / "large", name="large")
+    alone = renamed(tiny_bundle(tmp_path / "bare", held_out=False), tmp_path / "alone", name="alone")
+    for name in tiny.manifest.classes:
+        (tmp_path / "images" / "test" / name).mkdir(parents=True)
+        Image.new("RGB", (14, 14), name).save(tmp_path / "images" / "test" / name / "1.png")
+    data = ("--data", str(tmp_path / "images"))
+    first, least = tiny.manifest.costs[0], Bundle(large).manifest.costs[0]
+    assert first < 3e5 < least < 2e6
+    done = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k,2M", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"msdnet: large has no figures for 0.3 M: its first exit takes {least / 1e6:,.4g} M\n"
+    found = {one["model"]: {point["budget"] for point in one["points"]} for one in json.loads(done.stdout)["models"]}
+    assert found == {"large": {2e6}, "tiny": {3e5, 2e6}}
+    only = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k")
+    assert only.returncode == 0, only.stderr
+    for models, why in (((large,), "a budget must be at least"), ((alone,), "--budgets needs a model with held-out")):
+        refused = run_here("evaluate", *models, "--data", "nowhere", "--budgets", "300k")  # before data are looked at
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert refused.stderr.startswith(f"msdnet: {why}")
 
 
 def test_several_models_are_compared(tiny: Bundle, tmp_path: Path) -> None:

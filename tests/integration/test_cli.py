@@ -18,9 +18,12 @@ from PIL import Image
 
 import msdnet
 from msdnet import MSDNetConfig, cli
+from msdnet.bundle import ImageSpec
 from msdnet.cli import app
+from msdnet.export import export_network
 from msdnet.extras import TRAIN, install
-from tests.helpers import run_here
+from msdnet.networks import create_network
+from tests.helpers import SMALL_SYSTEMS, run_here, settle
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -99,6 +102,25 @@ def test_show_draws_in_the_terminal_and_to_a_file(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("cifar_batch_5: 5 exits, 15 layers, 3 scales\n")
     assert target.read_text().startswith("<svg")
+
+
+def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
+    network = settle(create_network(SMALL_SYSTEMS["resnet_mc"]))
+    spec = ImageSpec(side=32, resize=32, mean=(0.5,) * 3, std=(0.2,) * 3)
+    bundle = export_network(network, tmp_path / "mine", name="mine", classes=list("abcde"), images=spec)
+    shown = run_here("show", str(bundle.folder))
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(f"{bundle.folder}: resnet, 4 exits\n")
+    assert f"{bundle.manifest.costs[2] / 1e6:,.2f} M" in shown.stdout
+    assert shown.stdout.endswith("classes: a, b, c, d, e\n")
+    assert run_here("show", "resnet_110").stdout == "resnet_110: resnet, 1 exit\n"
+    refused = run_here("show", str(bundle.folder), "--svg", str(tmp_path / "grid.svg"))
+    assert refused.returncode == 1
+    assert (
+        refused.stderr
+        == f"msdnet: {bundle.folder}: --svg draws the grid of an MSDNet, and this network (resnet) has none\n"
+    )
+    assert not (tmp_path / "grid.svg").exists()
 
 
 def test_errors_are_one_line_on_stderr(tmp_path: Path) -> None:
@@ -226,6 +248,24 @@ def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None
         (place / "moved").rename(place / "photos")
     assert lost.returncode == 1
     assert "--data" in lost.stderr
+
+
+def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_path: Path) -> None:
+    """Of its own, only on those that it was not trained on."""
+    own = run_here("evaluate", str(place / "bundle"), "--data", str(place / "photos"), "--json")
+    assert own.stderr == ""
+    tests = json.loads(own.stdout)["models"][0]["images"]
+    assert 0 < tests < 20
+    (tmp_path / "light").mkdir()
+    for path in sorted((place / "photos" / "light").iterdir())[:15]:
+        (tmp_path / "light" / path.name).write_bytes(path.read_bytes())
+    new = run("evaluate", str(place / "bundle"), "--data", str(tmp_path), "--json")
+    assert new.returncode == 0, new.stderr
+    assert "all 15 images are taken" in new.stderr
+    assert json.loads(new.stdout)["models"][0]["images"] == 15
+    (tmp_path / "lihgt").mkdir()
+    refused = run_here("evaluate", str(place / "bundle"), "--data", str(tmp_path))
+    assert refused.stderr == f"msdnet: {tmp_path}: 'lihgt' not among the 2 classes: 'dark', 'light'\n"
 
 
 def test_a_run_becomes_a_bundle_that_classifies(place: Path) -> None:

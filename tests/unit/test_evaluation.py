@@ -15,7 +15,7 @@ from msdnet.amounts import parse_budget, parse_budgets
 from msdnet.bundle import Bundle
 from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint, best_of, evaluate
-from msdnet.files import Labelled, Part, open_labelled
+from msdnet.files import Labelled, Part, TrainedOn, fingerprint, open_labelled
 from msdnet.models import find_bundle, model_names
 from msdnet.policy import METHODS, Method
 from msdnet.samples import cifar10
@@ -63,8 +63,7 @@ def test_budgets_that_cannot_be_kept_are_left_out(tiny: Bundle, squares: Labelle
     found = evaluate(msdnet.load(tiny.folder), squares)
     least = found.model.costs[0]
     assert {p.budget for p in found.points([least / 2, least, 2 * least])} == {least, 2 * least}
-    with pytest.raises(ValueError, match="a budget must be at least"):
-        found.points([least / 2])
+    assert found.points([least / 2]) == []
     assert json.loads(json.dumps(found.to_dict(found.points([least]))))["points"][0]["budget"] == least
 
 
@@ -161,6 +160,42 @@ def test_a_folder_is_divided_as_for_training(tmp_path: Path) -> None:
         trained = FolderData(tmp_path, crop_size=16, workers=0)
         assert [Path(path).relative_to(tmp_path).as_posix() for path in found.images] == trained.paths(part)
         assert found.classes == trained.classes
+
+
+def squares_in(folder: Path, *names: str, count: int = 40) -> None:
+    for name in names:
+        (folder / name).mkdir(parents=True)
+        for k in range(count):
+            Image.new("RGB", (20, 20), (k, 2 * k, 90)).save(folder / name / f"{k}.png")
+
+
+@pytest.mark.parametrize("held_out", [None, 7])
+def test_only_the_folder_of_the_training_is_divided(tmp_path: Path, held_out: int | None) -> None:
+    own, new, some = (tmp_path / name for name in ("own", "new", "some"))
+    squares_in(own, "ant", "bee", "cow")
+    squares_in(new, "ant", "bee", "cow", count=41)
+    squares_in(some, "cow", count=5)
+    data = FolderData(own, crop_size=16, workers=0, held_out=held_out, held_out_seed=3)
+    trained_on = [TrainedOn(fingerprint(data.held_out_indices), held_out, 3)]
+    known = {"classes": data.classes, "trained_on": trained_on}
+    assert len(open_labelled(own, **known).labels) == data.size("test") < 30  # type: ignore[arg-type]
+    for folder, count in ((new, 123), (some, 5)):
+        with pytest.warns(UserWarning, match=rf"{folder}: not the folder .* all {count} images"):
+            found = open_labelled(folder, **known)  # type: ignore[arg-type]
+        assert (len(found.labels), found.classes, found.name) == (count, data.classes, f"{folder.name}, all images")
+        assert found.labels.tolist() == sorted(found.labels)
+        assert found.labels[-1] == 2
+        assert len(open_labelled(folder, classes=data.classes, trained_on=[]).labels) == count, "and without a word"
+    squares_in(new, "dog", count=1)
+    with pytest.raises(ValueError, match=r"new: 'dog' not among the 3 classes: 'ant', 'bee', 'cow'"):
+        open_labelled(new, **known)  # type: ignore[arg-type]
+
+
+def test_test_images_beside_those_for_training_may_be_of_some_classes(tmp_path: Path) -> None:
+    squares_in(tmp_path / "train", "ant", "bee", count=2)
+    squares_in(tmp_path / "val", "bee", count=2)
+    assert open_labelled(tmp_path, classes=("ant", "bee", "cow")).labels.tolist() == [1, 1]
+    assert open_labelled(tmp_path).labels.tolist() == [1, 1]
 
 
 def test_a_folder_of_test_images_is_taken_whole(tmp_path: Path) -> None:

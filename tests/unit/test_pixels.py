@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from msdnet.bundle import ImageSpec
-from msdnet.pixels import FORMATS, cropped, opened, picture
+from msdnet.pixels import FORMATS, HEAD, cropped, is_picture, opened, picture
 from msdnet.runtime.images import pixels_of
 
 SPEC = ImageSpec(side=8, resize=10, mean=(0.5,) * 3, std=(0.2,) * 3)
@@ -28,6 +28,22 @@ def test_a_file_is_what_its_bytes_say(tmp_path: Path, kind: str) -> None:
         with opened(given) as image, Image.open(path) as expected:
             assert (image.format, image.size) == (kind, expected.size)
             assert image.convert("RGB").tobytes() == expected.convert("RGB").tobytes()
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, "TIFF", "AVIF", "JPEG2000"])
+def test_a_picture_is_told_from_text_by_its_beginning(tmp_path: Path, kind: str) -> None:
+    if kind not in Image.SAVE:
+        Image.init()
+    if kind not in Image.SAVE:
+        pytest.skip(f"this Pillow writes no {kind}")
+    assert is_picture(saved(tmp_path / "a", kind).read_bytes()[:HEAD])
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"BMW.jpg\nGIF8.jpg", b"RIFF/a.jpg\nb.jpg", b"II*.jpg\nMM.jpg", b"abc ftyp heic.j"]
+)
+def test_text_is_no_picture(text: bytes) -> None:
+    assert not is_picture(text)
 
 
 def test_an_open_file_is_read_from_its_beginning_and_stays_open(tmp_path: Path) -> None:

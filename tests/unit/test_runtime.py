@@ -21,6 +21,7 @@ from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
 from msdnet.runtime.anytime import steps
 from msdnet.runtime.engine import Launched
 from msdnet.runtime.profile import Profile, profile
+from msdnet.runtime.shared import Stopwatch
 from tests.helpers import tiny_bundle
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (50, 12, 12, 3), dtype=np.uint8)
@@ -491,6 +492,55 @@ def test_a_hard_budget_holds_for_images_of_unknown_number(model: Model) -> None:
     budget = 1.1 * model.costs[0]
     result = model.classify((image for image in IMAGES), budget=budget, hard=True, batch=4)
     assert (np.cumsum(result.costs)[-1]) <= budget * 50
+
+
+def test_several_calls_share_a_hard_budget(model: Model) -> None:
+    """The budget of one image alone would never bring it past the first exit."""
+    budget = 0.5 * (model.costs[0] + model.costs[1])
+    policy = model.policy(budget, method="paper")
+    shared = model.shared_budget(policy=policy, hard=True)
+    spent = np.cumsum([shared.classify(image).cost for image in IMAGES])
+    assert (spent <= budget * np.arange(1, 51)).all(), "only the budgets of those that have come are spent"
+    together = model.classify((image for image in IMAGES), policy=policy, hard=True, batch=1)
+    assert spent[-1] == together.costs.sum() > 50 * model.costs[0]
+
+
+def test_several_calls_share_a_steady_budget(model: Model) -> None:
+    """As in a stream, whose thresholds move with what was spent before."""
+    many, policy = np.concatenate([IMAGES] * 8), model.policy(1.3 * model.costs[0], method="paper")
+    shared = model.shared_budget(policy=policy, steady=True)
+    exits = [one.exit for image in many for one in shared.classify(image)]
+    assert exits == [one.exit for one in model.stream(many, policy=policy)]
+    forgetful = [model.classify(image, policy=policy, steady=True)[0].exit for image in many]
+    assert exits != forgetful
+
+
+def test_time_between_calls_is_not_counted(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is more than the budgets of all: whoever came after it would leave at the first exit."""
+    policy = model.policy(seconds=0.02, method="paper", batch=8)
+    soft = model.classify(IMAGES[:16], policy=policy, batch=8)
+    shared = model.shared_budget(policy=policy, hard=True, batch=8)
+    now = 0.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    exits = [*shared.classify(IMAGES[:8]).exits]
+    now = 1e6
+    exits += [*shared.classify(IMAGES[8:16]).exits]
+    np.testing.assert_array_equal(exits, soft.exits)
+    assert max(exits[8:]) > 1
+
+
+def test_a_stopwatch_runs_while_it_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 5.0
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    watch = Stopwatch()
+    with watch:
+        now = 7.0
+        assert watch() == 2.0
+    now = 9.0
+    assert watch() == 2.0
+    with watch:
+        now = 10.0
+    assert watch() == 3.0
 
 
 def test_seconds_are_a_budget_too(model: Model) -> None:

@@ -17,7 +17,7 @@ from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
     from msdnet.policy import Policy
-    from msdnet.runtime import Model
+    from msdnet.runtime import Model, SharedBudget
 
 __all__ = ["DEFAULT_MODEL", "classify"]
 
@@ -84,6 +84,7 @@ def classify(
     limit = None if deadline is None else parse_seconds(deadline)
     loaded = msdnet.load(model)
     policy = _policy(loaded, budget, time_each)
+    shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups that a pipe brings
     if limit is not None:
         loaded.profile([1], seconds=0.3)
     start, unread, late = time.perf_counter(), 0, 0
@@ -91,10 +92,7 @@ def classify(
     left = [0] * len(loaded.costs)  # how many, at each exit
     for group in find_pictures(paths):
         pictures = Pictures(group, loaded.engine.images)
-        if limit is None:
-            found = _within_budget(loaded, pictures, policy=policy, hard=hard, steady=steady)
-        else:
-            found = _by_deadline(loaded, pictures, limit)
+        found = _within_budget(shared, pictures) if limit is None else _by_deadline(loaded, pictures, limit)
         for row in found:
             left[row["exit"] - 1] += 1
             late += limit is not None and row["seconds"] > limit
@@ -155,8 +153,8 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
     raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 
 
-def _within_budget(model: "Model", pictures: Pictures, **options: Any) -> Iterator[dict[str, Any]]:
-    result = model.classify(pictures, **options)
+def _within_budget(shared: "SharedBudget", pictures: Pictures) -> Iterator[dict[str, Any]]:
+    result = shared.classify(pictures)
     for name, one in zip(pictures.names, result, strict=True):
         yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
 

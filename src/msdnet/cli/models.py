@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from msdnet.evaluation import BudgetPoint, Evaluation
-    from msdnet.files import Labelled
+    from msdnet.files import Labelled, TrainedOn
     from msdnet.runtime import Model
 
 __all__ = ["SAMPLES", "Dataset", "evaluate", "models", "open_images"]
@@ -98,7 +98,8 @@ def evaluate(
     """Measure models on labelled images.
 
     Every exit, and what budgets bring, by our thresholds (which are the default) and by the paper's. Of several models,
-    the one that is best on held-out images is named for each budget.
+    the one that is best on held-out images is named for each budget. A model has no figures for budgets that are less
+    than its first exit takes.
 
     Example: msdnet evaluate bundles/first --data cifar/
     """
@@ -109,12 +110,11 @@ def evaluate(
     loaded = [msdnet.load(name, engine=engine) for name in model]
     if len({one.manifest.name for one in loaded}) < len(loaded):
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
-    first, full = min(_costs(one, whole)[0] for one in loaded), max(_costs(one, whole)[-1] for one in loaded)
-    wanted = None if budgets is None else parse_budgets(budgets, first, full)
+    wanted = None if budgets is None else _parse(budgets, loaded, whole)
     images = open_images(loaded, data, dataset, part)
     evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
-    points = [one.points(asked, whole=whole) if one.model.manifest.held_out else [] for one in evaluations]
+    points = [_points(one, asked, whole) for one in evaluations]
     best = best_of([point for reached in points for point in reached])
     if as_json:
         found = [one.to_dict(reached) for one, reached in zip(evaluations, points, strict=True)]
@@ -124,6 +124,31 @@ def evaluate(
         _show(one, reached, whole)
     if len(loaded) > 1 and best:
         _print(_points_table("best on held-out images", best, whole, chosen=True))
+
+
+def _parse(budgets: str, models: "Sequence[Model]", whole: bool) -> list[float]:
+    """Refuses one that none of the models can keep: better now than when all is measured."""
+    keeping = [model for model in models if model.manifest.held_out is not None]
+    if not keeping:
+        names = ", ".join(model.manifest.name for model in models)
+        raise ValueError(
+            f"--budgets needs a model with held-out confidences, to which thresholds are fitted, got {names}"
+        )
+    costs = [_costs(model, whole) for model in keeping]
+    return parse_budgets(budgets, min(one[0] for one in costs), max(one[-1] for one in costs))
+
+
+def _points(found: "Evaluation", budgets: Sequence[float], whole: bool) -> "list[BudgetPoint]":
+    """What the budgets bring that this model can keep; the others are told of."""
+    manifest = found.model.manifest
+    if manifest.held_out is None:
+        return []
+    least = _costs(found.model, whole)[0]
+    too_low = [f"{budget / 1e6:,.4g} M" for budget in budgets if budget < least]
+    if too_low:
+        told = f"{manifest.name} has no figures for {', '.join(too_low)}"
+        typer.echo(f"msdnet: {told}: its first exit takes {least / 1e6:,.4g} M", err=True)
+    return found.points(budgets, whole=whole)
 
 
 def _costs(model: "Model", whole: bool) -> Sequence[int]:
@@ -143,11 +168,29 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
     known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
     dataset = dataset or (known.get("dataset") if data is None else None)
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
-    images = open_labelled(data, dataset, part=part, classes=models[0].classes, **split)  # type: ignore[arg-type]
+    images = open_labelled(
+        data,
+        dataset,
+        part=part,  # type: ignore[arg-type]
+        classes=models[0].classes,
+        trained_on=[one for model in models for one in _trained_on(model)],
+        **split,
+    )
     for model in models:
         if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
             raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")
     return images
+
+
+def _trained_on(model: "Model") -> "list[TrainedOn]":
+    """Nothing of a model that was not trained on a folder, or of which that is not known."""
+    from msdnet.files import FOLDER, TrainedOn
+
+    provenance = model.manifest.provenance
+    known, sha256 = dict(provenance.get("data", {})), provenance.get("held_out_sha256")
+    if known.get("dataset") != FOLDER or sha256 is None:
+        return []
+    return [TrainedOn(sha256, known.get("held_out"), known.get("held_out_seed", 0))]
 
 
 def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":

@@ -16,6 +16,7 @@ from msdnet.systems import SYSTEMS
 
 if TYPE_CHECKING:
     from msdnet.bundle import Manifest
+    from msdnet.config import MSDNetConfig
 
 __all__ = ["presets", "show"]
 
@@ -49,15 +50,13 @@ def show(
 ) -> None:
     """Show a network or a model: its grid, exits and classes.
 
-    The grid tells which stage computes which cell (layer, scale), and where the exits are. Of a model also what each
-    exit costs, how often it is right, and which classes it knows.
+    The grid tells which stage computes which cell (layer, scale), and where the exits are; networks other than MSDNets
+    have none. Of a model also what each exit costs, how often it is right, and which classes it knows.
 
     Example: msdnet show cifar_anytime --svg grid.svg
     """
     from msdnet.config import MSDNetConfig
-    from msdnet.drawing import draw_svg, draw_text
     from msdnet.models import find_bundle, model_names
-    from msdnet.plan import Grid
 
     if svg is not None:
         check_file_writable(svg)
@@ -66,19 +65,30 @@ def show(
         known = [*PRESETS, *SYSTEMS, *model_names()]
         raise ValueError(f"no network, model or folder is called {name!r}; {did_you_mean(name, known)}")
     config = network_config(name) if manifest is None else manifest.network
-    if not isinstance(config, MSDNetConfig):
-        raise ValueError(f"{name}: a {config.kind} has no grid to draw")
-    grid = Grid(config)
-    if svg is not None:
-        svg.write_text(draw_svg(grid, title=name))
-    typer.echo(f"{name}: {len(grid.exits)} exits, {grid.config.depth} layers, {grid.config.scales} scales\n")
-    typer.echo(draw_text(grid, shutil.get_terminal_size().columns))
+    if isinstance(config, MSDNetConfig):
+        _show_grid(name, config, svg)
+    elif svg is None:
+        exits = len(config.exit_layers)
+        typer.echo(f"{name}: {config.kind}, {'1 exit' if exits == 1 else f'{exits} exits'}")
+    else:
+        raise ValueError(f"{name}: --svg draws the grid of an MSDNet, and this network ({config.kind}) has none")
     if manifest is not None:
         typer.echo()
         _print_exits(manifest)
         typer.echo("\n" + textwrap.fill(f"classes: {', '.join(manifest.classes)}", shutil.get_terminal_size().columns))
     if svg is not None:
         typer.echo(f"\nwrote {svg}")
+
+
+def _show_grid(name: str, config: "MSDNetConfig", svg: Path | None) -> None:
+    from msdnet.drawing import draw_svg, draw_text
+    from msdnet.plan import Grid
+
+    grid = Grid(config)
+    if svg is not None:
+        svg.write_text(draw_svg(grid, title=name))
+    typer.echo(f"{name}: {len(grid.exits)} exits, {config.depth} layers, {config.scales} scales\n")
+    typer.echo(draw_text(grid, shutil.get_terminal_size().columns))
 
 
 def _print_exits(manifest: "Manifest") -> None:

@@ -3,7 +3,6 @@
 import glob
 import io
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,8 +15,6 @@ __all__ = ["Found", "Pictures", "find_pictures"]
 
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
-# With which a picture begins: JPEG, PNG, WebP, BMP, GIF. A path may begin with BM, too.
-_PICTURE = re.compile(rb"\xff\xd8\xff|\x89PNG|RIFF....WEBP|BM.{4}\0{4}|GIF8[79]a|II\*\0|MM\0\*", re.DOTALL)
 
 Found: TypeAlias = tuple[str, Any]
 """A name, and what it stands for: a path, a file in memory, or the error that came instead."""
@@ -26,7 +23,7 @@ Found: TypeAlias = tuple[str, Any]
 def find_pictures(given: Sequence[str]) -> Iterator[Iterable[Found]]:
     """Pictures in groups that are answered together: all, or what a pipe brings as it comes.
 
-    Folders are gone through, with all below them.
+    Folders are gone through, with all below them but what is hidden.
     """
     if PIPE not in given:
         yield _found(given)
@@ -51,21 +48,20 @@ def _found(given: Iterable[str]) -> Iterator[Found]:
 
 def _below(folder: str) -> Iterator[Found]:
     """Pictures of formats that are not read as well: each is to be answered or named."""
-    from msdnet.pixels import ENDINGS, OTHER_ENDINGS
+    from msdnet.files import images_below
 
     refused: list[Found] = []
-    for where, folders, names in os.walk(folder, onerror=lambda error: refused.append((error.filename, error))):
-        folders.sort()
-        for name in sorted(names):
-            if name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)) and not name.startswith("."):
-                yield (os.path.join(where, name),) * 2  # noqa: PTH118  (as people wrote it)
+    for path in images_below(folder, lambda error: refused.append((error.filename, error))):
+        yield path, path
     yield from refused
 
 
 def _piped(pipe: int) -> Iterator[list[Found]]:
     """One picture; or paths, one in a line, as soon as they are there: nobody knows whether more will come."""
-    content = os.read(pipe, _AT_ONCE)
-    if _PICTURE.match(content):
+    from msdnet.pixels import is_picture
+
+    content = _beginning(pipe)
+    if is_picture(content):
         yield [(PIPE, io.BytesIO(content + sys.stdin.buffer.read()))]
         return
     begun = b""
@@ -76,8 +72,20 @@ def _piped(pipe: int) -> Iterator[list[Found]]:
     yield _paths([begun])
 
 
+def _beginning(pipe: int) -> bytes:
+    """Enough to tell a picture from paths. A pipe may bring less at first; but a short path must not wait for more."""
+    from msdnet.pixels import HEAD
+
+    content = more = os.read(pipe, _AT_ONCE)
+    while more and len(content) < HEAD and b"\n" not in content:
+        more = os.read(pipe, _AT_ONCE)
+        content += more
+    return content
+
+
 def _paths(lines: Iterable[bytes]) -> list[Found]:
-    names = [os.fsdecode(line).strip() for line in lines]
+    """A name may begin and end with spaces: only the end of the line is no part of it."""
+    names = [os.fsdecode(line.removesuffix(b"\r")) for line in lines]
     return [(name, name) for name in names if name]
 
 

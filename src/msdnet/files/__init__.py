@@ -3,8 +3,9 @@
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classes, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, fingerprint, hold_out, hold_out_by_class
+from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class
 from msdnet.files.root import data_root
+from msdnet.files.walk import images_below
 
 __all__ = [
     "CIFAR",
@@ -15,6 +16,7 @@ __all__ = [
     "Labelled",
     "LabelledFile",
     "Part",
+    "TrainedOn",
     "cifar_classes",
     "data_root",
     "dataset_at",
@@ -26,6 +28,7 @@ __all__ = [
     "fingerprint",
     "hold_out",
     "hold_out_by_class",
+    "images_below",
     "open_labelled",
     "read_cifar",
 ]

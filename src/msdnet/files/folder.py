@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from msdnet.checks import check_whole
 from msdnet.files.cifar import refuse_pickled_cifar
-from msdnet.files.parts import Part, hold_out
+from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
+from msdnet.files.walk import images_below
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
-__all__ = ["Found", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_tests"]
+__all__ = ["Found", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_new", "find_tests"]
 
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
 
@@ -59,20 +60,48 @@ def _training_folder(root: Path) -> Path:
 
 
 def find_tests(root: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ...], list[LabelledFile]] | None:
-    """The classes and images of `val/` or `test/`, where that is all there is: nothing then needs to be divided."""
-    tests = [folder for folder in (root / "val", root / "test") if folder.is_dir() and _class_names(folder)]
-    if (root / "train").is_dir() or len(tests) != 1 or len(_class_names(root)) != 1:
+    """The classes and images of `val/` or `test/`, where there is one: nothing then needs to be divided.
+
+    Without `train/` beside it, it must be all there is.
+    """
+    training = _training_folder(root)
+    if training == root and (len(_class_names(root)) != 1 or len(_test_folders(root)) != 1):
         return None
-    names = tuple(classes or _class_names(tests[0]))
-    return names, _scan(root, tests[0], names)
+    tests = _test_folder(root)
+    names = tuple(classes or _class_names(tests if training == root else training))
+    return names, _scan(root, tests, names)
+
+
+def find_new(root: Path, classes: Sequence[str], trained_on: Sequence[TrainedOn]) -> list[LabelledFile] | None:
+    """All images of `CLASS/*`, of some classes or of all; nothing where one of the trainings was on this folder."""
+    files = _scan(root, root, tuple(classes))
+    return None if any(_is_of(one, root, classes, files) for one in trained_on) else files
+
+
+def _is_of(training: TrainedOn, root: Path, classes: Sequence[str], files: list[LabelledFile]) -> bool:
+    if len({file.label for file in files}) < len(classes):
+        return False
+    try:
+        found = _divided_by_name(root, tuple(classes), files, training.held_out, training.seed)
+    except ValueError:  # it has fewer images than were held out
+        return False
+    return fingerprint(found.held_out) == training.sha256
+
+
+def _test_folders(root: Path) -> list[Path]:
+    return [folder for folder in (root / "val", root / "test") if folder.is_dir() and _class_names(folder)]
+
+
+def _test_folder(root: Path) -> Path:
+    tests = _test_folders(root)
+    if len(tests) != 1:
+        raise ValueError(f"{root}: {'both' if tests else 'neither'} of val/ and test/ with class folders; {LAYOUTS}")
+    return tests[0]
 
 
 def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:
     classes, training = _labelled(root, root / "train", classes)
-    tests = [folder for folder in (root / "val", root / "test") if folder.is_dir() and _class_names(folder)]
-    if len(tests) != 1:
-        raise ValueError(f"{root}: {'both' if tests else 'neither'} of val/ and test/ with class folders; {LAYOUTS}")
-    test = _scan(root, tests[0], classes)
+    test = _scan(root, _test_folder(root), classes)
     share = HELD_OUT_OF_MANY if len(training) > MANY else max(1, round(HELD_OUT_SHARE * len(training)))
     count = share if held_out is None else held_out
     _check_held_out(root, count, len(training))
@@ -80,7 +109,12 @@ def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | Non
 
 
 def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:
-    classes, files = _labelled(root, root, classes)
+    return _divided_by_name(root, *_labelled(root, root, classes), held_out, seed)
+
+
+def _divided_by_name(
+    root: Path, classes: tuple[str, ...], files: list[LabelledFile], held_out: int | None, seed: int
+) -> Found:
     test = [file for file in files if _fraction(file.path) < TEST_SHARE]
     training = [file for file in files if _fraction(file.path) >= TEST_SHARE]
     keys = [_fraction(f"{seed}/{file.path}") for file in training]
@@ -134,13 +168,10 @@ def _class_names(folder: Path) -> list[str]:
 
 
 def _image_paths(root: Path, folder: Path) -> Iterator[str]:
-    """Those of formats that are not read among them."""
-    for where, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        prefix = Path(where).relative_to(root).as_posix()
-        for name in names:
-            if name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)) and not name.startswith("."):
-                yield f"{prefix}/{name}"
+    """From the root on."""
+    above, below = folder.relative_to(root).as_posix(), len(str(folder))
+    for path in images_below(str(folder)):
+        yield above + path[below:].replace(os.sep, "/")
 
 
 def divide(root: Path, found: Found, subset: int | None) -> Mapping[Part, list[LabelledFile]]:

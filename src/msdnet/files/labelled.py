@@ -1,5 +1,6 @@
 """Labelled images to measure a model on: bytes where they are small, paths where they are files."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import divide, find_images, find_tests
-from msdnet.files.parts import Part, fingerprint, hold_out
+from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_new, find_tests
+from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.root import data_root
 
 __all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
@@ -46,8 +47,15 @@ def open_labelled(
     held_out: int | None = None,
     held_out_seed: int = 0,
     classes: Sequence[str] | None = None,
+    trained_on: Sequence[TrainedOn] | None = None,
 ) -> Labelled:
-    """A part of CIFAR (in its binary layout) or of a folder of images, divided as for training."""
+    """A part of CIFAR (in its binary layout) or of a folder of images, divided as for training.
+
+    - held_out, held_out_seed: how many images were held out in training, and which; none: the usual number
+    - classes: the names in the order of their labels, as a model has them; by default those of the folders
+    - trained_on: how the models to be measured were trained on folders. As test images, all of a folder `CLASS/*` are
+      then taken, of some classes or of all, unless one of them was trained on it. Without it, a tenth
+    """
     check_choice("part", part, get_args(Part))
     kind = dataset or dataset_at(root, classes)
     check_choice("dataset", kind, [*CIFAR, FOLDER])
@@ -55,7 +63,7 @@ def open_labelled(
         place = data_root(root)
         if place is None:
             raise ValueError("the folder of images must be named (--data), got nothing")
-        return _of_folder(place, part, held_out, held_out_seed, classes)
+        return _of_folder(place, part, held_out, held_out_seed, classes, trained_on)
     layout = CIFAR[kind]
     folder = find_cifar(layout, root)
     images, labels = read_cifar(layout, folder, test=part == "test")
@@ -92,18 +100,45 @@ def dataset_at(root: str | Path | None, classes: Sequence[str] | None = None) ->
 
 
 def _of_folder(
-    root: Path, part: Part, held_out: int | None, held_out_seed: int, classes: Sequence[str] | None
+    root: Path,
+    part: Part,
+    held_out: int | None,
+    held_out_seed: int,
+    classes: Sequence[str] | None,
+    trained_on: Sequence[TrainedOn] | None,
 ) -> Labelled:
-    alone = find_tests(root, classes) if part == "test" else None
-    if alone is None:
-        found = find_images(root, classes, held_out, held_out_seed)
-        names, files = found.classes, divide(root, found, None)[part]
-        split = fingerprint(found.held_out) if part == "held_out" else None
-        name = f"{root.resolve().name}, {part}: {len(files):,} of {len(found.training) + len(found.test):,} images"
-    else:
-        (names, files), split, name = alone, None, f"{root.resolve().name}, {part}"
+    called = root.resolve().name
+    if part == "test":
+        tests = find_tests(root, classes)
+        if tests is not None:
+            return _labelled(f"{called}, {part}", root, *tests)
+        names = tuple(classes or find_classes(root))
+        new = None if trained_on is None else find_new(root, names, trained_on)
+        if new is not None:
+            if trained_on:
+                _tell_of_new(root, len(new))
+            return _labelled(f"{called}, all images", root, names, new)
+    found = find_images(root, classes, held_out, held_out_seed)
+    files = divide(root, found, None)[part]
+    split = fingerprint(found.held_out) if part == "held_out" else None
+    name = f"{called}, {part}: {len(files):,} of {len(found.training) + len(found.test):,} images"
+    return _labelled(name, root, found.classes, files, split)
+
+
+def _labelled(
+    name: str, root: Path, classes: tuple[str, ...], files: Sequence[LabelledFile], held_out: str | None = None
+) -> Labelled:
     labels = np.array([file.label for file in files], dtype=np.int64)
-    return Labelled(name, [str(root / file.path) for file in files], labels, names, split)
+    return Labelled(name, [str(root / file.path) for file in files], labels, classes, held_out)
+
+
+def _tell_of_new(root: Path, images: int) -> None:
+    """Else whoever has added images to a folder would be told how good a model is on those that it was trained on."""
+    warnings.warn(
+        f"{root}: not the folder that the model was trained on, or changed since: all {images:,} images are taken, not "
+        "only the tenth that training leaves for testing",
+        stacklevel=4,
+    )
 
 
 def _first(classes: Sequence[str]) -> str:

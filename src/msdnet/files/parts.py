@@ -4,11 +4,21 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
-__all__ = ["Part", "fingerprint", "hold_out", "hold_out_by_class"]
+__all__ = ["Part", "TrainedOn", "fingerprint", "hold_out", "hold_out_by_class"]
 
 Part = Literal["train", "held_out", "test"]
+
+
+class TrainedOn(NamedTuple):
+    """Which images of a folder were held out when a model was trained on it, as its bundle has it."""
+
+    sha256: str
+    """The fingerprint of the held-out images."""
+    held_out: int | None = None
+    """How many were asked for, if any number was."""
+    seed: int = 0
 
 
 def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from msdnet.runtime.model import Model
 from msdnet.runtime.onnx_engine import OnnxEngine
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import One, Result
+from msdnet.runtime.shared import SharedBudget
 
 __all__ = [
     "Answers",
@@ -18,6 +19,7 @@ __all__ = [
     "Result",
     "Room",
     "Running",
+    "SharedBudget",
     "StageTimes",
     "State",
     "Step",

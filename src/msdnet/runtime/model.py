@@ -29,6 +29,7 @@ from msdnet.runtime.engine import Engine
 from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
+from msdnet.runtime.shared import SharedBudget, Stopwatch
 from msdnet.runtime.tensors import read_tensors
 
 __all__ = ["Model"]
@@ -39,7 +40,7 @@ FIRST_LOOK = 0.1  # seconds for which stages are measured when nobody has asked 
 class Model:
     """A bundle on an engine.
 
-    - classify: many images within a budget; stream: images that keep coming
+    - classify: many images within a budget; shared_budget: in several calls; stream: images that keep coming
     - anytime, answer, start: one image, better and better until time is up
     - policy, profile: what a budget brings, and what a stage takes on this machine
     """
@@ -100,17 +101,47 @@ class Model:
         - probabilities: keep those of all classes, not only the likeliest
         - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
         """
+        shared = self._shared(
+            budget, seconds, policy, hard=hard, steady=steady, batch=batch, count=count_of(images), group=group
+        )
+        return shared.classify(images, probabilities=probabilities, watch=watch)
+
+    def shared_budget(
+        self,
+        *,
+        budget: Amount | None = None,
+        seconds: Amount | None = None,
+        policy: Policy | None = None,
+        hard: bool = False,
+        steady: bool = False,
+        batch: int | None = None,
+    ) -> SharedBudget:
+        """One budget for images that come in several calls, `shared.classify(images)`; arguments as for `classify`.
+
+        A hard budget holds for all of them together: of each, what it does not need is there for those that come after
+        it. A steady one goes on from call to call.
+        """
+        return self._shared(budget, seconds, policy, hard=hard, steady=steady, batch=batch)
+
+    def _shared(
+        self,
+        budget: Amount | None,
+        seconds: Amount | None,
+        policy: Policy | None,
+        *,
+        hard: bool,
+        steady: bool,
+        batch: int | None,
+        count: int | None = None,
+        group: int | None = None,
+    ) -> SharedBudget:
         if (hard or steady) and budget is None and seconds is None and policy is None:
             raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
         rows = self._rows(batch, steady=steady)
         chosen = self._choose(budget, seconds, policy, rows)
-        rule = self._rule(chosen, count_of(images), hard=hard, group=group, steady=steady)
-        collected = Collected(self.costs, self.classes, keep_probabilities=probabilities)
-        for answered in self._answers(images, chosen, rule, rows):
-            collected.add(answered)
-            if watch is not None:
-                watch(answered)
-        return collected.result()
+        clock = Stopwatch()
+        rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
+        return SharedBudget(self.engine, self.classes, rule, measure=chosen.measure, batch=rows, clock=clock)
 
     def stream(
         self,
@@ -137,9 +168,6 @@ class Model:
             for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
                 collected.add(answered)
             yield from collected.result()
-
-    def _answers(self, images: Images, policy: Policy, rule: SpendingRule, rows: int) -> Iterator[Answers]:
-        return answers(self.engine, batches(images, self.engine.images, rows), rule, measure=policy.measure, batch=rows)
 
     def _rows(self, batch: int | None, *, steady: bool) -> int:
         """How many images are computed together."""
@@ -172,15 +200,14 @@ class Model:
         hard: bool = False,
         group: int | None = None,
         steady: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> SpendingRule:
         if hard and steady:
             raise ValueError("a budget is hard or steady, not both: a hard one holds whatever the images")
         if group is not None and not hard:
             raise ValueError("group belongs to hard budgets: which images share one")
         if hard:
-            return HardBudget(
-                policy, images=count, group=group, clock=time.perf_counter if policy.unit_ == "seconds" else None
-            )
+            return HardBudget(policy, images=count, group=group, clock=clock if policy.unit_ == "seconds" else None)
         if steady:
             family = self._family(policy.method, policy.measure, policy.costs_.tolist(), policy.unit_)
             return SteadyBudget(family, policy.budget_)

@@ -1,0 +1,64 @@
+"""A budget that the images of several calls share."""
+
+import time
+from collections.abc import Callable
+
+from msdnet.policy import Measure, SpendingRule
+from msdnet.runtime.batching import Answers, answers
+from msdnet.runtime.engine import Engine
+from msdnet.runtime.images import Images, batches
+from msdnet.runtime.result import Collected, Result
+
+__all__ = ["SharedBudget", "Stopwatch"]
+
+
+class Stopwatch:
+    """Seconds that it has run, in all: `with` starts it and stops it."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        self._since = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._before, self._since = self(), None
+
+    def __call__(self) -> float:
+        return self._before + (0.0 if self._since is None else time.perf_counter() - self._since)
+
+
+class SharedBudget:
+    """One budget for the images of several calls: what the first images leave over is there for later ones.
+
+    `Model.shared_budget` makes it. It takes one call at a time; the time between two calls is not counted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        classes: tuple[str, ...],
+        rule: SpendingRule,
+        *,
+        measure: Measure,
+        batch: int,
+        clock: Stopwatch,
+    ) -> None:
+        self._engine, self._classes, self._rule = engine, classes, rule
+        self._measure: Measure = measure
+        self._batch, self._clock = batch, clock
+
+    def classify(
+        self, images: Images, *, probabilities: bool = False, watch: Callable[[Answers], None] | None = None
+    ) -> Result:
+        """Classify some more images; all arguments as those of `Model.classify`."""
+        engine, rows = self._engine, self._batch
+        collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities)
+        with self._clock:
+            given = batches(images, engine.images, rows)
+            for answered in answers(engine, given, self._rule, measure=self._measure, batch=rows):
+                collected.add(answered)
+                if watch is not None:
+                    watch(answered)
+        return collected.result()
