@@ -32,6 +32,16 @@ def test_who_watches_counts_exits_like_the_result(model: Model) -> None:
     np.testing.assert_array_equal(seen, result.exits)
 
 
+def test_a_result_tells_its_budget_beside_what_was_spent(model: Model) -> None:
+    asked = middle(model)
+    result = model.classify(IMAGES, budget=asked)
+    assert result.budget == asked
+    assert f"budget {asked / 1e6:,.1f} M" in repr(result)
+    for unlimited in (model.classify(IMAGES), model.classify(IMAGES, seconds="1s")):
+        assert unlimited.budget is None
+        assert "budget" not in repr(unlimited)
+
+
 def test_the_demo_shows_who_left_where(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as rich can tell
     demo = importlib.import_module("msdnet.cli.demo")  # the module: in `msdnet.cli` the name is the command

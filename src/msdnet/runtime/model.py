@@ -135,13 +135,17 @@ class Model:
         count: int | None = None,
         group: int | None = None,
     ) -> SharedBudget:
-        if (hard or steady) and budget is None and seconds is None and policy is None:
+        limited = budget is not None or seconds is not None or policy is not None
+        if (hard or steady) and not limited:
             raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
         rows = self._rows(batch, steady=steady)
         chosen = self._choose(budget, seconds, policy, rows)
         clock = Stopwatch()
         rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
-        return SharedBudget(self.engine, self.classes, rule, measure=chosen.measure, batch=rows, clock=clock)
+        asked = chosen.budget_ if limited and chosen.unit_ == "multiply-adds" else None
+        return SharedBudget(
+            self.engine, self.classes, rule, measure=chosen.measure, batch=rows, clock=clock, budget=asked
+        )
 
     def stream(
         self,
@@ -164,7 +168,7 @@ class Model:
 
     def _stream(self, given: Iterator[NDArray[Any]], chosen: Policy, rule: SpendingRule) -> Iterator[One]:
         for pixels in given:
-            collected = Collected(self.costs, self.classes, keep_probabilities=False)
+            collected = Collected(self.costs, self.classes)
             for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
                 collected.add(answered)
             yield from collected.result()

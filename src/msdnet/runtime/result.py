@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.naming import counted
 from msdnet.runtime.batching import Answers
 
 __all__ = ["Collected", "One", "Result"]
@@ -45,6 +46,8 @@ class Result:
     """Seconds from the start until each image was answered."""
     probabilities: NDArray[np.floating] | None = None
     """(N, classes), if they were asked for."""
+    budget: float | None = None
+    """Multiply-adds per image that were asked for, if they were; `cost` is what was spent."""
 
     @property
     def costs(self) -> NDArray[np.int64]:
@@ -87,19 +90,26 @@ class Result:
 
     def __repr__(self) -> str:
         share = self.cost / self.exit_costs[-1]
-        counted = "1 image" if len(self) == 1 else f"{len(self):,} images"
+        asked = "" if self.budget is None else f", budget {self.budget / 1e6:,.1f} M"
         return (
-            f"<msdnet.Result: {counted} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M multiply-adds per image "
-            f"({share:.0%} of the full network); left at exits 1 to {len(self.exit_costs)}: "
-            f"{' '.join(map(str, self.exit_counts))}>"
+            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M "
+            f"multiply-adds per image ({share:.0%} of the full network{asked}); left at exits 1 to "
+            f"{len(self.exit_costs)}: {' '.join(map(str, self.exit_counts))}>"
         )
 
 
 class Collected:
     """Answers, put in the order of the images as they come: a few bytes for each. The clock runs from the beginning."""
 
-    def __init__(self, costs: Sequence[int], classes: tuple[str, ...], *, keep_probabilities: bool) -> None:
-        self._costs, self._classes = tuple(costs), classes
+    def __init__(
+        self,
+        costs: Sequence[int],
+        classes: tuple[str, ...],
+        *,
+        keep_probabilities: bool = False,
+        budget: float | None = None,
+    ) -> None:
+        self._costs, self._classes, self._budget = tuple(costs), classes, budget
         self._labels, self._confidences, self._exits = _Column(np.int32), _Column(np.float32), _Column(np.int16)
         self._times, self._start = _Column(np.float32), time.perf_counter()
         self._probabilities = _Column(np.float32, len(classes)) if keep_probabilities else None
@@ -122,6 +132,7 @@ class Collected:
             self._classes,
             self._times.values,
             None if self._probabilities is None else self._probabilities.values,
+            self._budget,
         )
 
 

@@ -44,17 +44,18 @@ class SharedBudget:
         measure: Measure,
         batch: int,
         clock: Stopwatch,
+        budget: float | None,
     ) -> None:
         self._engine, self._classes, self._rule = engine, classes, rule
         self._measure: Measure = measure
-        self._batch, self._clock = batch, clock
+        self._batch, self._clock, self._budget = batch, clock, budget
 
     def classify(
         self, images: Images, *, probabilities: bool = False, watch: Callable[[Answers], None] | None = None
     ) -> Result:
         """Classify some more images; all arguments as those of `Model.classify`."""
         engine, rows = self._engine, self._batch
-        collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities)
+        collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities, budget=self._budget)
         with self._clock:
             given = batches(images, engine.images, rows)
             for answered in answers(engine, given, self._rule, measure=self._measure, batch=rows):
