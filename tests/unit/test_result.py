@@ -32,7 +32,8 @@ def test_who_watches_counts_exits_like_the_result(model: Model) -> None:
     np.testing.assert_array_equal(seen, result.exits)
 
 
-def test_a_result_tells_its_budget_beside_what_was_spent(model: Model) -> None:
+def test_a_result_tells_its_budget_beside_what_was_spent(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
     asked = middle(model)
     result = model.classify(IMAGES, budget=asked)
     assert result.budget == asked
