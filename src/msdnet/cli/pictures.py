@@ -6,17 +6,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TypeAlias
 
-if TYPE_CHECKING:
-    from msdnet.bundle import ImageSpec
-
-__all__ = ["Found", "Pictures", "find_pictures"]
+__all__ = ["Found", "find_pictures"]
 
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
 
-Found: TypeAlias = tuple[str, Any]
+Found: TypeAlias = tuple[str, str | IO[bytes] | OSError]
 """A name, and what it stands for: a path, a file in memory, or the error that came instead."""
 
 
@@ -87,28 +84,3 @@ def _paths(lines: Iterable[bytes]) -> list[Found]:
     """A name may begin and end with spaces: only the end of the line is no part of it."""
     names = [os.fsdecode(line.removesuffix(b"\r")) for line in lines]
     return [(name, name) for name in names if name]
-
-
-class Pictures:
-    """The pixels of pictures, one after the other. One that cannot be read is noted and left out."""
-
-    def __init__(self, found: Iterable[Found], spec: "ImageSpec") -> None:
-        self.names: list[str] = []
-        """Of those that were read, in their order."""
-        self.unread: list[tuple[str, str]] = []
-        """The others, and why."""
-        self._found, self._spec = found, spec
-
-    def __iter__(self) -> Iterator[Any]:
-        from msdnet.runtime.images import pixels_of
-
-        for name, source in self._found:
-            try:
-                if isinstance(source, OSError):
-                    raise ValueError(source.strerror)
-                pixels = pixels_of(source, self._spec)
-            except (TypeError, ValueError) as error:
-                self.unread.append((name, str(error).removeprefix(f"{name}: ").removeprefix("file: ")))
-                continue
-            self.names.append(name)
-            yield pixels

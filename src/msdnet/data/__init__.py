@@ -1,7 +1,7 @@
 """Labelled images from CIFAR, from a folder or from memory, in three parts that never mix."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 
@@ -9,7 +9,7 @@ from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
 from msdnet.data.cifar import CifarData
-from msdnet.files import CIFAR, FOLDER, Part, data_root
+from msdnet.files import CIFAR, FOLDER, Part, Unreadable, data_root
 
 __all__ = [
     "UNREADABLE",
@@ -24,8 +24,6 @@ __all__ = [
     "Unreadable",
     "open_data",
 ]
-
-Unreadable = Literal["fatal", "skip"]
 
 
 @dataclass(frozen=True, kw_only=True)

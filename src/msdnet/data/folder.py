@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import torch
 from PIL import Image
@@ -20,7 +20,7 @@ from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation
-from msdnet.files import Part, digest, divide, find_images
+from msdnet.files import Part, Unreadable, digest, divide, find_images
 from msdnet.machine import cores
 from msdnet.pixels import centre, cropped, opened, reason, usual_resize
 
@@ -28,8 +28,6 @@ __all__ = ["FolderData"]
 
 # A training crop, as for ResNets: its share of the image's area, and its width over its height.
 CROP_AREA, CROP_RATIO = [0.08, 1.0], [3 / 4, 4 / 3]
-
-_Unreadable = Literal["fatal", "skip"]
 
 
 class _Sample(NamedTuple):
@@ -82,14 +80,14 @@ class FolderData(ImageData):
         held_out_seed: int = 0,
         subset: int | None = None,
         classes: Sequence[str] | None = None,
-        unreadable: _Unreadable = "fatal",
+        unreadable: Unreadable = "fatal",
         workers: int | None = None,
     ) -> None:
         check_whole("crop_size", crop_size)
         resize = usual_resize(crop_size) if resize is None else resize
         check_whole("resize", resize, at_least=crop_size)
         check_number("colour_jitter", colour_jitter, low=0, high=1)
-        check_choice("unreadable", unreadable, get_args(_Unreadable))
+        check_choice("unreadable", unreadable, get_args(Unreadable))
         self.workers = min(8, cores()) if workers is None else workers
         check_whole("workers", self.workers, at_least=0)
         self.root = Path(root)

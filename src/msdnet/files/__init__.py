@@ -3,7 +3,7 @@
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classes, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
+from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out
 from msdnet.files.root import data_root
 from msdnet.files.walk import images_below
 
@@ -17,6 +17,7 @@ __all__ = [
     "LabelledFile",
     "Part",
     "TrainedOn",
+    "Unreadable",
     "cifar_classes",
     "data_root",
     "dataset_at",

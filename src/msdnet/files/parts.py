@@ -5,9 +5,11 @@ import json
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-__all__ = ["Part", "TrainedOn", "fingerprint", "hold_out"]
+__all__ = ["Part", "TrainedOn", "Unreadable", "fingerprint", "hold_out"]
 
 Part = Literal["train", "held_out", "test"]
+Unreadable = Literal["fatal", "skip"]
+"""What an image that cannot be read means: the end, or a warning."""
 
 
 class TrainedOn(NamedTuple):
