@@ -1,7 +1,7 @@
 """Labelled images on disk: where they are, which part of a data set each belongs to, and reading them without torch."""
 
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classes, find_images
+from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
 from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out
 from msdnet.files.root import data_root
@@ -12,7 +12,7 @@ __all__ = [
     "FOLDER",
     "SIDE",
     "CifarLayout",
-    "Found",
+    "DividedFolder",
     "Labelled",
     "LabelledFile",
     "Part",
