@@ -6,19 +6,20 @@ not depend on which others are computed beside it.
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.anytime import AnytimeCurve
-from msdnet.checks import check_whole, make_tuples
-from msdnet.files import Labelled
+from msdnet.checks import check_choice, check_whole, make_tuples
+from msdnet.files import Labelled, Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
-from msdnet.runtime.images import batches
+from msdnet.runtime.images import Readable, batches
 
 __all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate", "standard_error"]
 
@@ -59,6 +60,8 @@ class Evaluation:
     """(images, exits)"""
     measure: Measure
     seconds: float
+    unread: tuple[int, ...] = ()
+    """Numbers of the images that could not be read and are left out."""
 
     @classmethod
     def of_held_out(cls, model: Model, measure: Measure = "largest") -> "Evaluation":
@@ -153,25 +156,27 @@ def evaluate(
     *,
     measure: Measure = "largest",
     batch: int | None = None,
+    unreadable: Unreadable = "fatal",
     progress: Callable[[int], None] | None = None,
 ) -> Evaluation:
     """Ask every exit about every image.
 
     - measure: of confidence, for budgets
     - batch: images that are computed together; by default what suits the engine
+    - unreadable: an image that cannot be read ends it (`fatal`), or is warned of and left out (`skip`)
     - progress: told how many images are done
     """
-    data.check_for(model.classes)
-    if not len(data.labels):
-        raise ValueError(f"{data.name}: no images to evaluate on")
+    _check(model, data)
+    check_choice("unreadable", unreadable, get_args(Unreadable))
+    named = ((image if isinstance(image, str) else f"image {row}", image) for row, image in enumerate(data.images))
+    readable = Readable(named, model.engine.images)
+    images, numbers = (data.images, range(len(data.labels))) if unreadable == "fatal" else (readable, readable.rows)
     rows = model.engine.best_batch if batch is None else check_whole("batch", batch)
     sure: list[NDArray[np.floating]] = []
     right: list[NDArray[np.bool_]] = []
     start, done = time.perf_counter(), 0
-    for pixels in batches(data.images, model.engine.images, rows):
-        labels = data.labels[done : done + len(pixels)]
-        if len(labels) != len(pixels):
-            raise ValueError(f"{data.name}: {len(data.labels)} labels for more images")
+    for pixels in batches(images, model.engine.images, rows):
+        labels = data.labels[numbers[done : done + len(pixels)]]
         state = model.engine.begin(pixels)
         exits = []
         for _ in model.costs:
@@ -182,11 +187,28 @@ def evaluate(
         done += len(pixels)
         if progress is not None:
             progress(done)
-    if done != len(data.labels):
-        raise ValueError(f"{data.name}: {len(data.labels)} labels for {done} images")
+    for _, name, why in readable.unread:
+        warnings.warn(f"unreadable image {name}: {why}", stacklevel=2)
+    unread = tuple(row for row, _, _ in readable.unread)
+    if not done:
+        raise ValueError(f"{data.name}: none of {len(unread):,} images could be read")
     return Evaluation(
-        model, data.name, np.concatenate(sure), np.concatenate(right), measure, time.perf_counter() - start
+        model,
+        data.name + (f"; {len(unread):,} could not be read" if unread else ""),
+        np.concatenate(sure),
+        np.concatenate(right),
+        measure,
+        time.perf_counter() - start,
+        unread,
     )
+
+
+def _check(model: Model, data: Labelled) -> None:
+    data.check_for(model.classes)
+    if not len(data.labels):
+        raise ValueError(f"{data.name}: no images to evaluate on")
+    if len(data.labels) != len(data.images):
+        raise ValueError(f"{data.name}: {len(data.labels)} labels for {len(data.images)} images")
 
 
 def standard_error(share: float, images: int) -> float:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import msdnet
 from msdnet import MSDNetConfig, cli
 from msdnet.bundle import ImageSpec
 from msdnet.cli import app
+from msdnet.data.folder import FolderData
 from msdnet.export import export_network
 from msdnet.extras import TRAIN, install
 from msdnet.networks import create_network
@@ -248,6 +250,40 @@ def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None
         (place / "moved").rename(place / "photos")
     assert lost.returncode == 1
     assert "--data" in lost.stderr
+
+
+def test_unreadable_images_stop_nothing_after_training(place: Path, tmp_path: Path) -> None:
+    """One of the held-out and one of the test images: told of, left out, and counted."""
+    photos, run_folder = tmp_path / "photos", tmp_path / "run"
+    shutil.copytree(place / "photos", photos)
+    shutil.copytree(place / "run", run_folder)
+    data = FolderData(photos, crop_size=16, workers=0)
+    held_out, test = (photos / data.paths(part)[0] for part in ("held_out", "test"))
+    for path in (held_out, test):
+        path.write_bytes(b"no image")
+    moved, skip = ("--data", str(photos)), "--skip-unreadable"
+
+    export = ("export", str(run_folder), *moved, "--device", "cpu", "--out", str(tmp_path / "bundle"))
+    assert f"unreadable image {held_out}: not an image (--skip-unreadable" in run(*export).stderr
+    done = run(*export, skip)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"msdnet: unreadable image {held_out}: not an image\n"
+    assert f"on {data.size('held_out') - 1} images (1 more could not be read)" in done.stdout
+
+    measure = ("evaluate", str(tmp_path / "bundle"), *moved)
+    assert f"{test}: cannot be read" in run(*measure).stderr
+    done = run(*measure, skip, "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == f"msdnet: unreadable image {test}: cannot be read (not an image)\n"
+    found = json.loads(done.stdout)["models"][0]
+    assert found["images"] == data.size("test") - 1
+    assert found["data"].endswith("; 1 could not be read")
+
+    report = ("report", str(run_folder), *moved, "--out", str(tmp_path / "report.html"))
+    assert run(*report).returncode == 1
+    done = run(*report, skip)
+    assert done.returncode == 0, done.stderr
+    assert f"On {data.size('test') - 1} images" in (tmp_path / "report.html").read_text()
 
 
 def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_path: Path) -> None:

@@ -78,6 +78,40 @@ def test_refuses_other_classes_and_no_images(tiny: Bundle, squares: Labelled) ->
         evaluate(model, squares._replace(images=squares.images[:0], labels=squares.labels[:0]))
 
 
+def test_images_that_cannot_be_read_are_left_out_if_that_is_asked_for(tiny: Bundle, tmp_path: Path) -> None:
+    squares_in(tmp_path, *CLASSES, count=5)
+    data = open_labelled(tmp_path, classes=CLASSES, trained_on=[])
+    model = msdnet.load(tiny.folder)
+    whole = evaluate(model, data)
+    for row in (0, 7):
+        Path(data.images[row]).write_bytes(b"")
+    with pytest.raises(ValueError, match="cannot be read"):
+        evaluate(model, data)
+    with pytest.raises(ValueError, match="unreadable must be one of fatal, skip; got 'maybe'"):
+        evaluate(model, data, unreadable="maybe")  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="unreadable image .*: cannot be read"):
+        found = evaluate(model, data, unreadable="skip", batch=4)
+    assert (found.images, found.unread, found.data) == (13, (0, 7), f"{data.name}; 2 could not be read")
+    np.testing.assert_array_equal(found.correct, np.delete(whole.correct, (0, 7), axis=0))
+    left = data.without(found.unread)
+    assert left.images == [path for row, path in enumerate(data.images) if row not in (0, 7)]
+    np.testing.assert_array_equal(left.labels, np.delete(data.labels, (0, 7)))
+    for path in data.images:
+        Path(path).write_bytes(b"")
+    with (
+        pytest.warns(UserWarning, match="unreadable"),
+        pytest.raises(ValueError, match="none of 15 images could be read"),
+    ):
+        evaluate(model, data, unreadable="skip")
+
+
+def test_nothing_is_left_out_of_arrays(tiny: Bundle, squares: Labelled) -> None:
+    model = msdnet.load(tiny.folder)
+    found = evaluate(model, squares, unreadable="skip")
+    assert found.accuracy == pytest.approx(evaluate(model, squares).accuracy)
+    assert (found.unread, squares.without([3]).images.shape) == ((), (89, 12, 12, 3))
+
+
 def test_the_best_is_chosen_on_held_out_images() -> None:
     point = BudgetPoint(
         model="a", method="paper", budget=1.0, accuracy=0.9, cost=1.0, cost_error=0.1, lazy_cost=1.0,

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from torch.nn import functional
 
 from msdnet import MSDNetConfig, create_network
-from msdnet.data import UNREADABLE, Batch, Epoch, ImageData, Part
+from msdnet.data import UNREADABLE, Batch, DataConfig, Epoch, ImageData, Part, open_data
+from msdnet.data.folder import FolderData
 from msdnet.export.averaging import averaged
 from msdnet.training import (
     DivergenceError,
@@ -31,6 +33,7 @@ from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
 from msdnet.training.recipe import Augmentation, Distillation, Loss, Optimiser, Schedule
+from msdnet.training.run import read_run
 from msdnet.training.step import Step
 from tests.helpers import SMALL_SYSTEMS, TINY, ColouredSquares
 
@@ -264,6 +267,40 @@ def test_test_images_that_cannot_be_read_leave_a_finished_run(tmp_path: Path) ->
 def test_a_network_is_not_judged_by_nothing(judge: Callable[..., Any], data: ImageData) -> None:
     with pytest.raises(ValueError, match="there must be images that can be read to judge a network by, got none"):
         judge(create_network(TINY, classes=3), data.batches("held_out", 8))
+
+
+def test_a_run_that_skips_unreadable_images_from_now_on_says_so(tmp_path: Path) -> None:
+    """Also to those that open it afterwards; and its folder stays locked meanwhile."""
+    photos, out = tmp_path / "photos", tmp_path / "run"
+    for name in ("ant", "bee"):
+        (photos / name).mkdir(parents=True)
+        for k in range(40):
+            Image.new("RGB", (12, 12), (k, 2 * k, 90)).save(photos / name / f"{k}.png")
+    config = DataConfig(dataset="folder", root=str(photos), crop_size=12, workers=0)
+    data = open_data(config)
+    assert isinstance(data, FolderData)
+    for part in ("train", "held_out"):
+        (photos / data.paths(part)[0]).write_bytes(b"")
+    with pytest.raises(ValueError, match="unreadable image"):
+        run(out, data=config)
+
+    class Intruder(Display):
+        def step(self, epoch: int, step: int) -> None:
+            if (epoch, step) == (1, 1):
+                with pytest.raises(ValueError, match="another process is training here"):
+                    go_on(out, data=None)
+
+    with pytest.warns(UserWarning, match="unreadable image"):
+        go_on(out, data=None, unreadable="skip", display=Intruder())
+    assert read_run(out)["data"] == dataclasses.asdict(config) | {"unreadable": "skip", "root": str(photos)}
+    network, images, _ = load_run(out, device="cpu")
+    assert images is not None
+    with pytest.warns(UserWarning, match="unreadable image"):
+        assert len(all_logits(network, images.batches("held_out", 8))[1]) == images.size("held_out") - 1
+    strict = load_run(out, device="cpu", unreadable="fatal").data
+    assert strict is not None
+    with pytest.raises(ValueError, match="unreadable image"):
+        list(strict.batches("held_out", 8))
 
 
 def test_a_folder_is_for_one_training_at_a_time(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ import typer
 
 from msdnet.amounts import parse_seconds
 from msdnet.cli.names import complete_models
-from msdnet.cli.pictures import Pictures, find_pictures
+from msdnet.cli.pictures import find_pictures
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
     from msdnet.policy import Policy
     from msdnet.runtime import Model, SharedBudget
+    from msdnet.runtime.images import Readable
 
 __all__ = ["DEFAULT_MODEL", "classify"]
 
@@ -79,6 +80,7 @@ def classify(
     Example: msdnet classify photos/ --budget 20M
     """
     import msdnet
+    from msdnet.runtime.images import Readable
 
     _check_limits(budget, time_each, deadline, kept=hard or steady)
     limit = None if deadline is None else parse_seconds(deadline)
@@ -91,7 +93,7 @@ def classify(
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
     for group in find_pictures(paths):
-        pictures = Pictures(group, loaded.engine.images)
+        pictures = Readable(group, loaded.engine.images)
         found = _within_budget(shared, pictures) if limit is None else _by_deadline(loaded, pictures, limit)
         for row in found:
             left[row["exit"] - 1] += 1
@@ -138,8 +140,8 @@ def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> N
         )
 
 
-def _tell(unread: list[tuple[str, str]]) -> int:
-    for name, why in unread:
+def _tell(unread: list[tuple[int, str, str]]) -> int:
+    for _, name, why in unread:
         typer.echo(f"msdnet: {name}: {why}", err=True)
     return len(unread)
 
@@ -153,13 +155,13 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
     raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 
 
-def _within_budget(shared: "SharedBudget", pictures: Pictures) -> Iterator[dict[str, Any]]:
+def _within_budget(shared: "SharedBudget", pictures: "Readable") -> Iterator[dict[str, Any]]:
     result = shared.classify(pictures)
     for name, one in zip(pictures.names, result, strict=True):
         yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
 
 
-def _by_deadline(model: "Model", pictures: Pictures, seconds: float) -> Iterator[dict[str, Any]]:
+def _by_deadline(model: "Model", pictures: "Readable", seconds: float) -> Iterator[dict[str, Any]]:
     for pixels in pictures:
         step = model.answer(pixels, deadline_ms=1e3 * seconds)
         yield _row(pictures.names[-1], step.name, step.confidence, step.exit, step.cost, step.seconds)

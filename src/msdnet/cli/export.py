@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from msdnet.cli.models import SkipUnreadable
 from msdnet.cli.tables import print_table
 
 __all__ = ["export"]
@@ -40,6 +41,7 @@ def export(
     calibrate: Calibrate = False,
     test: Test = False,
     averaging: Averaging = None,
+    skip_unreadable: SkipUnreadable = False,
     device: Device = None,
 ) -> None:
     """Make a bundle of a trained network.
@@ -60,6 +62,7 @@ def export(
         calibrate=calibrate,
         test=test,
         averaging=None if averaging is None else _power(averaging),
+        unreadable="skip" if skip_unreadable else None,
         device=device,
     )
     manifest = bundle.manifest
@@ -71,7 +74,15 @@ def export(
         _print_compared(manifest.provenance["averaging"])
     if manifest.held_out is not None:
         shares = " ".join(f"{100 * accuracy:.1f}" for accuracy in manifest.held_out.accuracy)
-        typer.echo(f"held-out accuracy of the exits, on {manifest.held_out.images:,} images: {shares} %")
+        images = _counted(run, manifest.held_out.images)
+        typer.echo(f"held-out accuracy of the exits, on {images}: {shares} %")
+
+
+def _counted(run: Path, read: int) -> str:
+    from msdnet.training.run import read_run
+
+    unread = read_run(run)["images"]["held_out"] - read
+    return f"{read:,} images" + (f" ({unread:,} more could not be read)" if unread else "")
 
 
 def _power(text: str) -> float | Literal["best"]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from msdnet.files import Labelled, TrainedOn
     from msdnet.runtime import Model
 
-__all__ = ["SAMPLES", "Dataset", "evaluate", "models", "open_images"]
+__all__ = ["SAMPLES", "Dataset", "SkipUnreadable", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
@@ -48,6 +48,9 @@ Budgets = Annotated[
 ]
 Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
 Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]
+SkipUnreadable = Annotated[
+    bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on without them.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -93,6 +96,7 @@ def evaluate(
     budgets: Budgets = None,
     whole: Whole = False,
     engine: Engine = "onnx",
+    skip_unreadable: SkipUnreadable = False,
     as_json: Json = False,
 ) -> None:
     """Measure models on labelled images.
@@ -112,7 +116,7 @@ def evaluate(
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
     wanted = None if budgets is None else _parse(budgets, loaded, whole)
     images = open_images(loaded, data, dataset, part)
-    evaluations = [_evaluate(one, images, quiet=as_json) for one in loaded]
+    evaluations = [_evaluate(one, images, skip_unreadable, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [_points(one, asked, whole) for one in evaluations]
     best = best_of([point for reached in points for point in reached])
@@ -193,7 +197,7 @@ def _trained_on(model: "Model") -> "list[TrainedOn]":
     return [TrainedOn(sha256, known.get("held_out"), known.get("held_out_seed", 0))]
 
 
-def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":
+def _evaluate(model: "Model", images: "Labelled", skip_unreadable: bool, quiet: bool) -> "Evaluation":
     from rich.progress import Progress, TextColumn
 
     from msdnet.evaluation import evaluate as measure
@@ -202,7 +206,12 @@ def _evaluate(model: "Model", images: "Labelled", quiet: bool) -> "Evaluation":
     columns = [TextColumn("{task.description}", markup=False), *Progress.get_default_columns()[1:]]
     with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
         task = shown.add_task(model.manifest.name, total=len(images.labels))
-        return measure(model, images, progress=lambda done: shown.update(task, completed=done))
+        return measure(
+            model,
+            images,
+            unreadable="skip" if skip_unreadable else "fatal",
+            progress=lambda done: shown.update(task, completed=done),
+        )
 
 
 def _show(found: "Evaluation", points: "Sequence[BudgetPoint]", whole: bool) -> None:

@@ -6,21 +6,18 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TypeAlias
 
-if TYPE_CHECKING:
-    from msdnet.bundle import ImageSpec
-
-__all__ = ["Found", "Pictures", "find_pictures"]
+__all__ = ["NamedImage", "find_pictures"]
 
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
 
-Found: TypeAlias = tuple[str, Any]
+NamedImage: TypeAlias = tuple[str, str | IO[bytes] | OSError]
 """A name, and what it stands for: a path, a file in memory, or the error that came instead."""
 
 
-def find_pictures(given: Sequence[str]) -> Iterator[Iterable[Found]]:
+def find_pictures(given: Sequence[str]) -> Iterator[Iterable[NamedImage]]:
     """Pictures in groups that are answered together: all, or what a pipe brings as it comes.
 
     Folders are gone through, with all below them but what is hidden.
@@ -35,7 +32,7 @@ def find_pictures(given: Sequence[str]) -> Iterator[Iterable[Found]]:
             yield _found([text])
 
 
-def _found(given: Iterable[str]) -> Iterator[Found]:
+def _found(given: Iterable[str]) -> Iterator[NamedImage]:
     for text in given:
         if os.path.isdir(text):  # noqa: PTH112  (false, not an error, where one may not look)
             yield from _below(text)
@@ -46,17 +43,17 @@ def _found(given: Iterable[str]) -> Iterator[Found]:
             yield text, text
 
 
-def _below(folder: str) -> Iterator[Found]:
+def _below(folder: str) -> Iterator[NamedImage]:
     """Pictures of formats that are not read as well: each is to be answered or named."""
     from msdnet.files import images_below
 
-    refused: list[Found] = []
+    refused: list[NamedImage] = []
     for path in images_below(folder, lambda error: refused.append((error.filename, error))):
         yield path, path
     yield from refused
 
 
-def _piped(pipe: int) -> Iterator[list[Found]]:
+def _piped(pipe: int) -> Iterator[list[NamedImage]]:
     """One picture; or paths, one in a line, as soon as they are there: nobody knows whether more will come."""
     from msdnet.pixels import is_picture
 
@@ -83,32 +80,7 @@ def _beginning(pipe: int) -> bytes:
     return content
 
 
-def _paths(lines: Iterable[bytes]) -> list[Found]:
+def _paths(lines: Iterable[bytes]) -> list[NamedImage]:
     """A name may begin and end with spaces: only the end of the line is no part of it."""
     names = [os.fsdecode(line.removesuffix(b"\r")) for line in lines]
     return [(name, name) for name in names if name]
-
-
-class Pictures:
-    """The pixels of pictures, one after the other. One that cannot be read is noted and left out."""
-
-    def __init__(self, found: Iterable[Found], spec: "ImageSpec") -> None:
-        self.names: list[str] = []
-        """Of those that were read, in their order."""
-        self.unread: list[tuple[str, str]] = []
-        """The others, and why."""
-        self._found, self._spec = found, spec
-
-    def __iter__(self) -> Iterator[Any]:
-        from msdnet.runtime.images import pixels_of
-
-        for name, source in self._found:
-            try:
-                if isinstance(source, OSError):
-                    raise ValueError(source.strerror)
-                pixels = pixels_of(source, self._spec)
-            except (TypeError, ValueError) as error:
-                self.unread.append((name, str(error).removeprefix(f"{name}: ").removeprefix("file: ")))
-                continue
-            self.names.append(name)
-            yield pixels

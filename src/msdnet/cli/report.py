@@ -2,15 +2,18 @@
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from msdnet.bundle import is_run
 from msdnet.checks import check_file_writable, check_folder_writable
-from msdnet.cli.models import SAMPLES, Dataset, open_images
+from msdnet.cli.models import SAMPLES, Dataset, SkipUnreadable, open_images
 from msdnet.cli.names import complete_models
 from msdnet.extras import install
+
+if TYPE_CHECKING:
+    from msdnet.files import Unreadable
 
 __all__ = ["Classes", "report"]
 
@@ -51,6 +54,7 @@ def report(
     dataset: Dataset = None,
     classes: Classes = None,
     figures: Figures = None,
+    skip_unreadable: SkipUnreadable = False,
 ) -> None:
     """Write all there is to see of a model into one HTML file.
 
@@ -66,18 +70,24 @@ def report(
     if figures is not None:
         check_folder_writable(figures)
     run = Path(target) if is_run(Path(target)) else None
+    unreadable: Unreadable = "skip" if skip_unreadable else "fatal"
     with tempfile.TemporaryDirectory() as scratch:
-        bundle = target if run is None else _exported(run, None if data == SAMPLES else data, Path(scratch))
+        place = None if data == SAMPLES else data
+        bundle = target if run is None else _exported(run, place, Path(scratch), skip_unreadable)
         model = msdnet.load(bundle)
         images = None if data is None else open_images([model], data, dataset, "test")
-        written = write_report(model, out, data=images, run=run, classes=classes or (), figures=figures)
+        written = write_report(
+            model, out, data=images, run=run, classes=classes or (), figures=figures, unreadable=unreadable
+        )
     for path in written:
         typer.echo(f"wrote {path}")
     if figures is not None and not any(path.suffix == ".png" for path in written):
         typer.echo(f"for PNG as well: {install('figures')}")
 
 
-def _exported(run: Path, data: str | None, scratch: Path) -> Path:
+def _exported(run: Path, data: str | None, scratch: Path, skip_unreadable: bool) -> Path:
+    """Unreadable images end it unless they were skipped in training, or are to be now."""
     from msdnet.export import export_run
 
-    return export_run(run, scratch / (run.resolve().name or "run"), root=data).folder
+    out = scratch / (run.resolve().name or "run")
+    return export_run(run, out, root=data, unreadable="skip" if skip_unreadable else None).folder

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msdnet.cli.models import SkipUnreadable
 from msdnet.cli.tables import print_table
 from msdnet.config import NetworkConfig
 from msdnet.naming import counted
@@ -61,7 +62,6 @@ ColourJitter = Annotated[
 ]
 ImageSize = Annotated[int, typer.Option(metavar="PIXELS", help="Side of a folder's images as the network sees them.")]
 Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
-SkipUnreadable = Annotated[bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on.")]
 Device = Annotated[
     str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ... Default: a GPU if there is one.")
 ]

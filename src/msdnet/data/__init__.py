@@ -7,9 +7,9 @@ import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard, Unreadable
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
 from msdnet.data.cifar import CifarData
-from msdnet.files import CIFAR, FOLDER, Part, data_root
+from msdnet.files import CIFAR, FOLDER, Part, Unreadable, data_root
 
 __all__ = [
     "UNREADABLE",

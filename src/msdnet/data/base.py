@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,7 +27,6 @@ __all__ = [
     "Normalisation",
     "Part",
     "Shard",
-    "Unreadable",
     "batches_at_once",
     "in_runs",
 ]
@@ -36,9 +35,6 @@ T = TypeVar("T")
 
 # The label of an image that could not be read: it counts in no loss and in no accuracy.
 UNREADABLE = -1
-
-# What such an image means: the end, or a warning.
-Unreadable = Literal["fatal", "skip"]
 
 # A GPU takes as long to crop a few small images as to crop thousands: up to so many numbers are worked on together.
 NUMBERS_AT_ONCE = 2**24

@@ -19,8 +19,8 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Unreadable
-from msdnet.files import Part, digest, divide, find_images
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation
+from msdnet.files import Part, Unreadable, digest, divide, find_images
 from msdnet.machine import cores
 from msdnet.pixels import centre, cropped, opened, reason, usual_resize
 

@@ -26,7 +26,7 @@ from msdnet.bundle import (
     stage_file,
 )
 from msdnet.card import write_card
-from msdnet.data import Batch, ImageData
+from msdnet.data import Batch, ImageData, Unreadable
 from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.files import FOLDER
@@ -61,6 +61,7 @@ def export_run(
     calibrate: bool = False,
     test: bool = False,
     averaging: float | Literal["best"] | None = None,
+    unreadable: Unreadable | None = None,
     device: str | None = None,
 ) -> Bundle:
     """Make a bundle of the network that a run has trained.
@@ -72,11 +73,13 @@ def export_run(
     - test: look at the test images, and write the accuracy of every exit down
     - averaging: have exits answer with the average of the exits so far (see `MSDNetConfig`); `best` compares some
       powers, and none, on the held-out images, and writes down what each brought
+    - unreadable: an image that cannot be read ends it (`fatal`), or is warned of and left out (`skip`); by default as
+      in training
     """
     if averaging == "best" and not held_out:
         raise ValueError("the best averaging is found on held-out images, and they are not to be looked at")
     check_free(Path(out))
-    trained = load_run(run, data=data, root=root, device=device, open_data=held_out or test)
+    trained = load_run(run, data=data, root=root, unreadable=unreadable, device=device, open_data=held_out or test)
     facts, compared = trained.facts, None
     if averaging == "best":
         assert trained.data is not None

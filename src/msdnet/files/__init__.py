@@ -1,9 +1,9 @@
 """Labelled images on disk: where they are, which part of a data set each belongs to, and reading them without torch."""
 
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import Found, LabelledFile, digest, divide, find_classes, find_images
+from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class
+from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out, hold_out_by_class
 from msdnet.files.root import data_root
 from msdnet.files.walk import images_below
 
@@ -12,11 +12,12 @@ __all__ = [
     "FOLDER",
     "SIDE",
     "CifarLayout",
-    "Found",
+    "DividedFolder",
     "Labelled",
     "LabelledFile",
     "Part",
     "TrainedOn",
+    "Unreadable",
     "cifar_classes",
     "data_root",
     "dataset_at",

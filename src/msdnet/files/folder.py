@@ -13,7 +13,7 @@ from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.walk import images_below
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
-__all__ = ["Found", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_new", "find_tests"]
+__all__ = ["DividedFolder", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_new", "find_tests"]
 
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
 
@@ -29,7 +29,7 @@ class LabelledFile(NamedTuple):
     label: int
 
 
-class Found(NamedTuple):
+class DividedFolder(NamedTuple):
     """All images of a folder, divided once."""
 
     classes: tuple[str, ...]
@@ -39,7 +39,7 @@ class Found(NamedTuple):
     """Which of the training files."""
 
 
-def find_images(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:
+def find_images(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> DividedFolder:
     divided = _training_folder(root) != root
     return (_find_divided if divided else _find_whole)(root, classes, held_out, seed)
 
@@ -99,22 +99,22 @@ def _test_folder(root: Path) -> Path:
     return tests[0]
 
 
-def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:
+def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> DividedFolder:
     classes, training = _labelled(root, root / "train", classes)
     test = _scan(root, _test_folder(root), classes)
     share = HELD_OUT_OF_MANY if len(training) > MANY else max(1, round(HELD_OUT_SHARE * len(training)))
     count = share if held_out is None else held_out
     _check_held_out(root, count, len(training))
-    return Found(classes, training, test, hold_out(len(training), count, seed))
+    return DividedFolder(classes, training, test, hold_out(len(training), count, seed))
 
 
-def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> Found:
+def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> DividedFolder:
     return _divided_by_name(root, *_labelled(root, root, classes), held_out, seed)
 
 
 def _divided_by_name(
     root: Path, classes: tuple[str, ...], files: list[LabelledFile], held_out: int | None, seed: int
-) -> Found:
+) -> DividedFolder:
     test = [file for file in files if _fraction(file.path) < TEST_SHARE]
     training = [file for file in files if _fraction(file.path) >= TEST_SHARE]
     keys = [_fraction(f"{seed}/{file.path}") for file in training]
@@ -122,7 +122,7 @@ def _divided_by_name(
     if held_out is not None:
         _check_held_out(root, held_out, len(training))
         limit = sorted(keys)[held_out]
-    return Found(classes, training, test, tuple(index for index, key in enumerate(keys) if key < limit))
+    return DividedFolder(classes, training, test, tuple(index for index, key in enumerate(keys) if key < limit))
 
 
 def _check_held_out(root: Path, count: int, training: int) -> None:
@@ -174,7 +174,7 @@ def _image_paths(root: Path, folder: Path) -> Iterator[str]:
         yield above + path[below:].replace(os.sep, "/")
 
 
-def divide(root: Path, found: Found, subset: int | None) -> Mapping[Part, list[LabelledFile]]:
+def divide(root: Path, found: DividedFolder, subset: int | None) -> Mapping[Part, list[LabelledFile]]:
     held_out = set(found.held_out)
     parts: dict[Part, list[LabelledFile]] = {
         "train": [file for index, file in enumerate(found.training) if index not in held_out],

@@ -30,6 +30,12 @@ class Labelled(NamedTuple):
     held_out: str | None = None
     """The fingerprint of the held-out images, if these are they."""
 
+    def without(self, rows: Sequence[int]) -> "Labelled":
+        """The same but for some images."""
+        kept = np.delete(np.arange(len(self.labels)), list(rows))
+        images = self.images[kept] if isinstance(self.images, np.ndarray) else [self.images[row] for row in kept]
+        return self._replace(images=images, labels=self.labels[kept])
+
     def check_for(self, classes: Sequence[str]) -> None:
         """Refuse images of other classes than a model knows."""
         if tuple(classes) != self.classes:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from msdnet.evaluation import Evaluation, evaluate
-from msdnet.files import Labelled
+from msdnet.files import Labelled, Unreadable
 from msdnet.report.charts import PAPER
 from msdnet.report.contents import Chart, Section, sections
 from msdnet.report.gallery import find_labels
@@ -31,6 +31,7 @@ def write_report(
     run: str | Path | None = None,
     classes: Sequence[str] = (),
     figures: str | Path | None = None,
+    unreadable: Unreadable = "fatal",
 ) -> list[Path]:
     """Write a report, and say which files were written.
 
@@ -38,12 +39,14 @@ def write_report(
     - run: the folder of the training, for its curves
     - classes: of which to show easy and hard images, where there are data; by default those with most hard ones
     - figures: a folder for the charts, each as SVG, and as PNG where resvg is installed
+    - unreadable: of the labelled images, one that cannot be read ends it (`fatal`), or is left out (`skip`)
     """
     if model.manifest.held_out is None:
         raise ValueError(f"{model.manifest.name} has no held-out confidences, which a report needs; export it anew")
     wanted = _labels(classes, data)
-    evaluation = Evaluation.of_held_out(model) if data is None else evaluate(model, data)
-    parts = list(sections(evaluation, data, None if run is None else Path(run), wanted))
+    evaluation = Evaluation.of_held_out(model) if data is None else evaluate(model, data, unreadable=unreadable)
+    shown = None if data is None else data.without(evaluation.unread)
+    parts = list(sections(evaluation, shown, None if run is None else Path(run), wanted))
     manifest, today = model.manifest, datetime.now(UTC).date().isoformat()
     lead = (
         f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "

@@ -11,7 +11,7 @@ from PIL import Image
 from msdnet.bundle import ImageSpec
 from msdnet.pixels import centre, cropped, opened, picture, reason
 
-__all__ = ["ImageLike", "Images", "batches", "count_of", "pixels_of"]
+__all__ = ["ImageLike", "Images", "Readable", "batches", "count_of", "pixels_of"]
 
 ImageLike: TypeAlias = NDArray[Any] | Image.Image | str | os.PathLike[str] | IO[bytes]
 """One image: bytes (H, W, C), a picture, the path of a file, or an open one."""
@@ -36,6 +36,35 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
         return _of_file(image, spec)
     hint = "; a tensor's .numpy(), with the channels last, is an array" if hasattr(image, "numpy") else ""
     raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}{hint}")
+
+
+class Readable:
+    """The pixels of images, one after the other. One that cannot be read is noted and left out.
+
+    - named: images, each with a name; or with the error that came instead of it
+    """
+
+    def __init__(self, named: "Iterable[tuple[str, ImageLike | OSError]]", spec: ImageSpec) -> None:
+        self.names: list[str] = []
+        """Of those that were read, in their order."""
+        self.rows: list[int] = []
+        """Their numbers among all."""
+        self.unread: list[tuple[int, str, str]] = []
+        """The others: number, name, and why."""
+        self._named, self._spec = named, spec
+
+    def __iter__(self) -> Iterator[Pixels]:
+        for row, (name, image) in enumerate(self._named):
+            try:
+                if isinstance(image, OSError):
+                    raise ValueError(image.strerror)
+                pixels = pixels_of(image, self._spec)
+            except (TypeError, ValueError) as error:
+                self.unread.append((row, name, str(error).removeprefix(f"{name}: ").removeprefix("file: ")))
+                continue
+            self.names.append(name)
+            self.rows.append(row)
+            yield pixels
 
 
 def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:

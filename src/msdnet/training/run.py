@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -122,7 +122,7 @@ def resume(
     """Go on with the run in a folder, from its last checkpoint or from its start.
 
     `root` and `teacher` say where those are now, if they have moved; `data` gives the data, if the run was started
-    with its own.
+    with its own. `unreadable` says what an unreadable image means from now on, also when the run is exported.
     A run that is finished stays as it is; its test images are looked at if they never were and `test` is set.
     """
     folder = Path(out)
@@ -136,12 +136,15 @@ def resume(
     config = NetworkConfig.from_dict(facts["network"])
     torch_device = pick_device(device)
     shard = join_processes(torch_device)
-    with _locked(folder, shard):
+    with _locked(folder, shard), ExitStack() as locks:
         with ALONE:
             with first_on_machine_first():
                 images = data or _reopen(facts, root, workers, unreadable, torch_device)
             check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
             _check_parts(images, test)
+            if "dataset" in facts["data"] and unreadable not in (None, facts["data"].get("unreadable")):
+                facts["data"]["unreadable"] = unreadable
+                locks.enter_context(_rewritten(folder, facts, shard))
             if finished is not None:  # nothing is left to learn: only its test images are still to be looked at
                 return _tested(folder, finished, images, recipe, torch_device)
             known = facts.get("teacher", {}).get("folder")
@@ -191,10 +194,11 @@ def load_run(
     *,
     data: ImageData | None = None,
     root: str | Path | None = None,
+    unreadable: Unreadable | None = None,
     device: str | None = None,
     open_data: bool = True,
 ) -> TrainedRun:
-    """The network that a run has trained, and the data it was trained on; `data` and `root` as for `resume`.
+    """The network that a run has trained, and the data it was trained on; `data`, `root`, `unreadable` as for `resume`.
 
     A process may call it by itself, whatever others do.
     """
@@ -209,7 +213,7 @@ def load_run(
     weights, _ = load_tensors(folder / MODEL)
     network = empty_network(NetworkConfig.from_dict(facts["network"]))
     network.load_state_dict(weights)
-    images = (data or _reopen(facts, root, None, None, torch_device)) if open_data else None
+    images = (data or _reopen(facts, root, None, unreadable, torch_device)) if open_data else None
     if images is not None:
         check_same(f"{folder}: trained on other data", describe_data(images), facts["images"])
     return TrainedRun(network.to(torch_device).eval(), images, facts)
@@ -380,7 +384,7 @@ def _claim(folder: Path, facts: dict[str, Any]) -> None:
         raise ValueError(f"{folder}: a file, where a run needs a folder")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        write_atomically(folder / RUN, (json.dumps(facts, indent=2) + "\n").encode(), new=True)
+        write_atomically(folder / RUN, _text(facts), new=True)
     except FileExistsError:
         _check_free(folder)
 
@@ -401,6 +405,19 @@ def _locked(folder: Path, shard: Shard) -> Iterator[None]:
             yield
         finally:
             _LOCKS.discard(file)
+
+
+@contextmanager
+def _rewritten(folder: Path, facts: dict[str, Any], shard: Shard) -> Iterator[None]:
+    """Put other facts in place of a locked run's, and lock these as well: whoever comes now opens the new file."""
+    if shard.rank == 0:
+        write_atomically(folder / RUN, _text(facts))
+    with _locked(folder, shard):
+        yield
+
+
+def _text(facts: dict[str, Any]) -> bytes:
+    return (json.dumps(facts, indent=2) + "\n").encode()
 
 
 def _close_locks() -> None:
