@@ -26,6 +26,7 @@ __all__ = [
     "check_folder_writable",
     "check_number",
     "check_same",
+    "check_svg_writable",
     "check_whole",
     "from_mapping",
     "make_tuples",
@@ -89,6 +90,13 @@ def check_file_writable(file: Path) -> None:
         check_folder_writable(file.parent)
     elif not os.access(file, os.W_OK):
         raise PermissionError(f"{file}: may not be written to")
+
+
+def check_svg_writable(file: Path) -> None:
+    """The same for a drawing: one by another ending would be opened as something else."""
+    if file.suffix.lower() not in (".svg", ""):
+        raise ValueError(f"{file}: must end in .svg, since that is what is drawn")
+    check_file_writable(file)
 
 
 def check_same(what: str, found: object, expected: object) -> None:

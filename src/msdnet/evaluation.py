@@ -204,6 +204,8 @@ def evaluate(
 
 
 def _check(model: Model, data: Labelled) -> None:
+    if not isinstance(data, Labelled):
+        raise TypeError(f"data must be labelled images, as msdnet.files.open_labelled finds them, got {data!r}")
     data.check_for(model.classes)
     if not len(data.labels):
         raise ValueError(f"{data.name}: no images to evaluate on")

@@ -19,6 +19,7 @@ import msdnet
 from msdnet import samples
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
+from msdnet.runtime import SharedBudget
 from tests.helpers import TINY, run_here, tiny_bundle
 
 
@@ -361,6 +362,30 @@ def test_a_missed_budget_is_told_and_may_be_kept(tmp_path: Path) -> None:
     assert missed.returncode == kept.returncode == 0
     assert kept.stderr == ""
     assert "times the budget was spent" in run_here(*given, "--json").stderr
+
+
+def test_time_that_was_not_kept_is_told_as_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = blends(tmp_path, 4)
+    monkeypatch.setattr(SharedBudget, "seconds", 1.0)
+    given = ("classify", *map(str, names), "--model", "cifar10-small", "--time", "50ms", "--threads", "1")
+    told = run_here(*given)
+    assert "an image took 250 ms on average, reading included, 5.0 times its time; --hard" in told.stderr
+    assert "harder" not in told.stderr
+    assert "its time\n" in run_here(*given, "--hard").stderr
+
+
+def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(pictures: Path) -> None:
+    given = ("classify", str(pictures / "a.jpg"), "--model", "cifar10-small", "--budget")
+    assert "gained nothing on the held-out images" in run_here(*given, "100%").stderr
+
+
+def test_times_are_shown_of_images_that_have_their_own(pictures: Path) -> None:
+    alone, together = (
+        run_here("classify", str(pictures / "a.jpg"), "--model", "cifar10-small", *options).stdout
+        for options in (("--deadline", "1s"), ())
+    )
+    assert " ms" in alone
+    assert " ms" not in together
 
 
 def test_one_image_misses_no_average(pictures: Path) -> None:

@@ -25,7 +25,7 @@ from msdnet.data.folder import FolderData
 from msdnet.export import export_network
 from msdnet.extras import TRAIN, install
 from msdnet.networks import create_network
-from tests.helpers import SMALL_SYSTEMS, run_here, settle
+from tests.helpers import SMALL_SYSTEMS, TINY, run_here, settle
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -104,6 +104,14 @@ def test_show_draws_in_the_terminal_and_to_a_file(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("cifar_batch_5: 5 exits, 15 layers, 3 scales\n")
     assert target.read_text().startswith("<svg")
+
+
+def test_show_draws_a_network_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(TINY.to_json())
+    shown = run_here("show", str(tmp_path / "mine.json"))
+    assert shown.stdout.startswith(f"{tmp_path / 'mine.json'}: {len(TINY.exits)} exits, ")
+    refused = run_here("show", "cifar_anytime", "--svg", str(tmp_path / "grid.png"))
+    assert (refused.returncode, refused.stderr.count("must end in .svg")) == (1, 1)
 
 
 def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
@@ -213,6 +221,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("export", str(folder / "run"), "--out", str(folder / "bundle"), *options)
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
+    assert re.search(r"^test accuracy of the exits, on \d+ images: [\d.]+ [\d.]+ %$", done.stdout, re.MULTILINE)
+    assert "that is few to fit the thresholds" in done.stdout
+    assert done.stdout.endswith(f"classify with it: msdnet classify PICTURES --model {folder / 'bundle'}\n")
     return folder
 
 
@@ -232,7 +243,7 @@ def test_averaging_is_chosen_on_held_out_images(place: Path, tmp_path: Path) -> 
     best = run("export", str(place / "run"), "--out", str(tmp_path / "best"), "--averaging", "best")
     assert best.returncode == 0, best.stderr
     assert len(re.findall(r"^(?:none|0|0\.5|1|2) .*\d", best.stdout, re.MULTILINE)) == 5
-    assert len(re.findall(r"best\s*$", best.stdout, re.MULTILINE)) == 1
+    assert len(re.findall(r"\d +best *$", best.stdout, re.MULTILINE)) == 1
     refused = run("export", str(place / "run"), "--out", str(tmp_path / "x"), "--averaging", "bset")
     assert refused.stderr == "msdnet: --averaging must be best, or a power like 0, 0.5 or 1, got 'bset'\n"
 

@@ -71,6 +71,8 @@ def test_refuses_other_classes_and_no_images(tiny: Bundle, squares: Labelled) ->
     model = msdnet.load(tiny.folder)
     with pytest.raises(ValueError, match=r"squares: 2 classes \(cat, dog, \.\.\.\) where the model knows 3"):
         evaluate(model, squares._replace(classes=("cat", "dog")))
+    with pytest.raises(TypeError, match=r"data must be labelled images.*got 'photos/'"):
+        evaluate(model, "photos/")  # type: ignore[arg-type]
     for labels in (squares.labels[:10], squares.labels[:1], np.zeros(91, dtype=np.int64)):
         with pytest.raises(ValueError, match="labels for"):
             evaluate(model, squares._replace(labels=labels), batch=16)

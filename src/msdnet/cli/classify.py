@@ -14,13 +14,14 @@ from msdnet.amounts import parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.pictures import find_pictures
 from msdnet.cli.tables import print_table
+from msdnet.naming import counted
 
 if TYPE_CHECKING:
     from msdnet.policy import Policy
     from msdnet.runtime import Model, SharedBudget
     from msdnet.runtime.images import Readable
 
-__all__ = ["DEFAULT_MODEL", "classify"]
+__all__ = ["DEFAULT_MODEL", "Threads", "classify"]
 
 DEFAULT_MODEL = "cifar10-anytime"
 NOT_ALL = 3  # what the command ends with when some pictures could not be read
@@ -52,6 +53,9 @@ Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in a
 Steady = Annotated[
     bool, typer.Option("--steady", help="Hold the average for images that are harder or easier than the model expects.")
 ]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", help="Of the processor, to compute with; by default one for each core.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
 
@@ -63,6 +67,7 @@ def classify(
     deadline: Deadline = None,
     hard: Hard = False,
     steady: Steady = False,
+    threads: Threads = None,
     as_json: Json = False,
 ) -> None:
     """Classify pictures, within a budget if there is one.
@@ -84,7 +89,7 @@ def classify(
 
     _check_limits(budget, time_each, deadline, kept=hard or steady)
     limit = None if deadline is None else parse_seconds(deadline)
-    loaded = msdnet.load(model)
+    loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups that a pipe brings
     if limit is not None:
@@ -106,11 +111,11 @@ def classify(
     if not any(left):
         _refuse(paths, unread)
     if not as_json:
-        _print(rows, loaded, time.perf_counter() - start, unread)
+        _print(rows, loaded, time.perf_counter() - start, unread, timed=limit is not None)
     if late:
         typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
     if policy is not None:
-        _tell_if_missed(policy, left, steady=steady)
+        _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
 
@@ -124,6 +129,29 @@ def _check_limits(budget: str | None, time_each: str | None, deadline: str | Non
 
 def _policy(model: "Model", budget: str | None, seconds: str | None) -> "Policy | None":
     return None if budget is None and seconds is None else model.policy(budget, seconds=seconds)
+
+
+def _tell_what_became_of(policy: "Policy", left: Sequence[int], seconds: float, *, hard: bool, steady: bool) -> None:
+    if policy.unit_ == "seconds":
+        _tell_if_late(policy, seconds / sum(left), hard=hard)
+        return
+    if policy.cost_ < 0.95 * min(policy.budget_, policy.costs_[-1]):
+        typer.echo(
+            f"msdnet: more than {policy.cost_ / 1e6:,.1f} M multiply-adds per image gained nothing on the held-out "
+            "images: the rest of the budget is not meant to be spent",
+            err=True,
+        )
+    _tell_if_missed(policy, left, steady=steady)
+
+
+def _tell_if_late(policy: "Policy", each: float, *, hard: bool) -> None:
+    """Time is not as exact as multiply-adds: stages were measured alone, and when the machine was as busy as it was."""
+    if each > 1.1 * policy.budget_:
+        times, keep = each / policy.budget_, "" if hard else "; --hard watches the clock"
+        typer.echo(
+            f"msdnet: an image took {1e3 * each:.3g} ms on average, reading included, {times:.1f} times its time{keep}",
+            err=True,
+        )
 
 
 def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> None:
@@ -178,10 +206,11 @@ def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: f
     }
 
 
-def _print(rows: list[dict[str, Any]], model: "Model", took: float, unread: int) -> None:
+def _print(rows: list[dict[str, Any]], model: "Model", took: float, unread: int, *, timed: bool) -> None:
     from rich.table import Column, Table
 
-    right = [Column(name, justify="right") for name in ("sure", "exit", "multiply-adds", "after")]
+    names = ("sure", "exit", "multiply-adds", *(["time"] if timed else []))
+    right = [Column(name, justify="right") for name in names]
     table = Table(Column("image", overflow="fold"), "label", *right, box=None)
     for row in rows:
         table.add_row(
@@ -190,14 +219,14 @@ def _print(rows: list[dict[str, Any]], model: "Model", took: float, unread: int)
             f"{100 * row['confidence']:.0f}%",
             str(row["exit"]),
             f"{row['multiply_adds'] / 1e6:.1f} M",
-            f"{1e3 * row['seconds']:.1f} ms",
+            *([f"{1e3 * row['seconds']:.1f} ms"] if timed else []),
         )
     print_table(table)
     spent, full = sum(row["multiply_adds"] for row in rows) / len(rows), model.costs[-1]
     left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
-    counted = "1 image" if len(rows) == 1 else f"{len(rows):,} images"
     others = f"; {unread:,} could not be read" if unread else ""
     typer.echo(
-        f"\n{counted} in {took:.2g} s, reading included{others}; {spent / 1e6:,.1f} M multiply-adds per image, "
-        f"{spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to {len(model.costs)}: {left}"
+        f"\n{counted(len(rows), 'image')} in {took:.2g} s, reading included{others}; {spent / 1e6:,.1f} M "
+        f"multiply-adds per image, {spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to "
+        f"{len(model.costs)}: {left}"
     )

@@ -1,16 +1,21 @@
 """`msdnet export`: from a training run to a bundle."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from msdnet.cli.models import SkipUnreadable
 from msdnet.cli.tables import print_table
+from msdnet.naming import counted
+
+if TYPE_CHECKING:
+    from msdnet.bundle import Measured
 
 __all__ = ["export"]
 
 BEST = "best"
+ENOUGH = 200  # held-out images, for thresholds that are more than a guess
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished training.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the bundle; it must not be there yet.")]
@@ -67,15 +72,22 @@ def export(
     )
     manifest = bundle.manifest
     typer.echo(
-        f"{bundle.folder}: {manifest.exit_count} stages, {bundle.size / 2**20:.1f} MiB; "
+        f"{bundle.folder}: {counted(manifest.exit_count, 'stage')}, {bundle.size / 2**20:.1f} MiB; "
         "ONNX Runtime and PyTorch agree at every exit"
     )
     if averaging == BEST:
         _print_compared(manifest.provenance["averaging"])
     if manifest.held_out is not None:
-        shares = " ".join(f"{100 * accuracy:.1f}" for accuracy in manifest.held_out.accuracy)
-        images = _counted(run, manifest.held_out.images)
-        typer.echo(f"held-out accuracy of the exits, on {images}: {shares} %")
+        typer.echo(_shares("held-out", manifest.held_out, _counted(run, manifest.held_out.images)))
+        if manifest.held_out.images < ENOUGH:
+            typer.echo("that is few to fit the thresholds of budgets to: some hundreds would make them surer")
+    if manifest.test is not None:
+        typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
+    typer.echo(f"classify with it: msdnet classify PICTURES --model {bundle.folder}")
+
+
+def _shares(part: str, measured: "Measured", images: str) -> str:
+    return f"{part} accuracy of the exits, on {images}: {' '.join(f'{100 * a:.1f}' for a in measured.accuracy)} %"
 
 
 def _counted(run: Path, read: int) -> str:

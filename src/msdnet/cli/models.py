@@ -172,14 +172,19 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
     known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
     dataset = dataset or (known.get("dataset") if data is None else None)
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
-    images = open_labelled(
-        data,
-        dataset,
-        part=part,  # type: ignore[arg-type]
-        classes=models[0].classes,
-        trained_on=[one for model in models for one in _trained_on(model)],
-        **split,
-    )
+    try:
+        images = open_labelled(
+            data,
+            dataset,
+            part=part,  # type: ignore[arg-type]
+            classes=models[0].classes,
+            trained_on=[one for model in models for one in _trained_on(model)],
+            **split,
+        )
+    except FileNotFoundError as error:
+        known_here = data is None and models[0].classes == samples.cifar10().classes
+        hint = f"; --data {SAMPLES} takes the thousand images that come along" if known_here else ""
+        raise FileNotFoundError(f"{error}{hint}") from error
     for model in models:
         if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
             raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")

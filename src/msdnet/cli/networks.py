@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from msdnet.checks import check_file_writable
+from msdnet.checks import check_svg_writable
 from msdnet.cli.names import complete_networks
 from msdnet.cli.tables import print_table
-from msdnet.naming import did_you_mean
+from msdnet.config import MSDNetConfig, NetworkConfig
+from msdnet.naming import counted, did_you_mean
 from msdnet.presets import PRESETS, network_config
 from msdnet.systems import SYSTEMS
+from msdnet.writing import write_output
 
 if TYPE_CHECKING:
     from msdnet.bundle import Manifest
-    from msdnet.config import MSDNetConfig
 
-__all__ = ["presets", "show"]
+__all__ = ["presets", "read_network", "show"]
 
 
 def presets() -> None:
@@ -42,7 +43,8 @@ def show(
         str,
         typer.Argument(
             metavar="NETWORK",
-            help="A preset (`msdnet presets`), a model (`msdnet models`), or a bundle's folder.",
+            help="A preset (`msdnet presets`), a .json file with a network's config, a model (`msdnet models`), or a "
+            "bundle's folder.",
             autocompletion=complete_networks,
         ),
     ],
@@ -55,21 +57,20 @@ def show(
 
     Example: msdnet show cifar_anytime --svg grid.svg
     """
-    from msdnet.config import MSDNetConfig
     from msdnet.models import find_bundle, model_names
 
     if svg is not None:
-        check_file_writable(svg)
+        check_svg_writable(svg)
     manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
-    if manifest is None and name not in PRESETS and name not in SYSTEMS:
+    own = read_network(name)
+    if manifest is None and own == name and name not in PRESETS and name not in SYSTEMS:
         known = [*PRESETS, *SYSTEMS, *model_names()]
         raise ValueError(f"no network, model or folder is called {name!r}; {did_you_mean(name, known)}")
-    config = network_config(name) if manifest is None else manifest.network
+    config = network_config(own) if manifest is None else manifest.network
     if isinstance(config, MSDNetConfig):
         _show_grid(name, config, svg)
     elif svg is None:
-        exits = len(config.exit_layers)
-        typer.echo(f"{name}: {config.kind}, {'1 exit' if exits == 1 else f'{exits} exits'}")
+        typer.echo(f"{name}: {config.kind}, {counted(len(config.exit_layers), 'exit')}")
     else:
         raise ValueError(f"{name}: --svg draws the grid of an MSDNet, and this network ({config.kind}) has none")
     if manifest is not None:
@@ -80,14 +81,24 @@ def show(
         typer.echo(f"\nwrote {svg}")
 
 
-def _show_grid(name: str, config: "MSDNetConfig", svg: Path | None) -> None:
+def read_network(name: str) -> str | NetworkConfig:
+    """A preset's name as it is, or the config in a JSON file."""
+    if not name.endswith(".json"):
+        return name
+    try:
+        return NetworkConfig.from_json(Path(name).read_text())
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+def _show_grid(name: str, config: MSDNetConfig, svg: Path | None) -> None:
     from msdnet.drawing import draw_svg, draw_text
     from msdnet.plan import Grid
 
     grid = Grid(config)
     if svg is not None:
-        svg.write_text(draw_svg(grid, title=name))
-    typer.echo(f"{name}: {len(grid.exits)} exits, {config.depth} layers, {config.scales} scales\n")
+        write_output(svg, draw_svg(grid, title=name).encode())
+    typer.echo(f"{name}: {counted(len(grid.exits), 'exit')}, {config.depth} layers, {config.scales} scales\n")
     typer.echo(draw_text(grid, shutil.get_terminal_size().columns))
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.cli.models import SkipUnreadable
+from msdnet.cli.networks import read_network
 from msdnet.cli.tables import print_table
-from msdnet.config import NetworkConfig
 from msdnet.naming import counted
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def train(
             shares = {"subset": subset, "held_out": held_out, "unreadable": unreadable or "fatal"}
             config = _data(dataset, data, **shares, **folder_options)
             chosen = _recipe(recipe, epochs, batch_size)
-            summary = training.train(chosen, data=config, network=_network(network), out=out, seed=seed, **either_way)
+            own = None if network is None else read_network(network)
+            summary = training.train(chosen, data=config, network=own, out=out, seed=seed, **either_way)
     except training.Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
@@ -147,16 +148,6 @@ def _data(dataset: str | None, root: Path | None, **options: Any) -> "DataConfig
 
     kind = dataset or dataset_at(root)
     return DataConfig(dataset=kind, root=None if root is None else str(root), **options)
-
-
-def _network(name: str | None) -> str | NetworkConfig | None:
-    """A preset's name as it is, or the config in a JSON file."""
-    if name is None or not name.endswith(".json"):
-        return name
-    try:
-        return NetworkConfig.from_json(Path(name).read_text())
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def _print_summary(summary: "Summary") -> None:

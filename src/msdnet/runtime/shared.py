@@ -50,6 +50,11 @@ class SharedBudget:
         self._measure: Measure = measure
         self._batch, self._clock, self._budget = batch, clock, budget
 
+    @property
+    def seconds(self) -> float:
+        """That all calls took so far, reading included."""
+        return self._clock()
+
     def classify(
         self, images: Images, *, probabilities: bool = False, watch: Callable[[Answers], None] | None = None
     ) -> Result:
