@@ -24,7 +24,7 @@ from msdnet.training import (
     Recipe,
     Summary,
     all_logits,
-    evaluate,
+    exit_accuracies,
     load_run,
     resume,
     train,
@@ -262,7 +262,7 @@ def test_test_images_that_cannot_be_read_leave_a_finished_run(tmp_path: Path) ->
     assert go_on(tmp_path, test=True).test_accuracy is not None
 
 
-@pytest.mark.parametrize("judge", [evaluate, all_logits])
+@pytest.mark.parametrize("judge", [exit_accuracies, all_logits])
 @pytest.mark.parametrize("data", [_Parts(empty=["held_out"]), _Parts(unreadable=["held_out"])], ids=["none", "unread"])
 def test_a_network_is_not_judged_by_nothing(judge: Callable[..., Any], data: ImageData) -> None:
     with pytest.raises(ValueError, match="there must be images that can be read to judge a network by, got none"):
@@ -552,4 +552,6 @@ def test_the_model_file_is_all_it_takes_to_build_the_network(tmp_path: Path) -> 
     tensors, facts = load_tensors(tmp_path / "model.safetensors")
     network = create_network(MSDNetConfig.from_dict(facts["network"]))
     network.load_state_dict(tensors)
-    assert evaluate(network, ColouredSquares().batches("held_out", 8)) == pytest.approx(summary.held_out_accuracy)
+    assert exit_accuracies(network, ColouredSquares().batches("held_out", 8)) == pytest.approx(
+        summary.held_out_accuracy
+    )

@@ -7,7 +7,7 @@ summary = train("fast", data=DataConfig(dataset="cifar100"), network="cifar_anyt
 print(summary.held_out_accuracy)
 """
 
-from msdnet.training.evaluation import all_logits, evaluate
+from msdnet.training.evaluation import all_logits, exit_accuracies
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
 from msdnet.training.run import TrainedRun, is_finished, load_run, resume, train
 from msdnet.training.together import Interrupted, StopSignal, together
@@ -21,7 +21,7 @@ __all__ = [
     "Summary",
     "TrainedRun",
     "all_logits",
-    "evaluate",
+    "exit_accuracies",
     "is_finished",
     "load_recipe",
     "load_run",

@@ -12,13 +12,13 @@ from msdnet.data.base import UNREADABLE, Batch, ImageData
 from msdnet.files import Part
 from msdnet.networks import StagedNetwork
 
-__all__ = ["all_logits", "evaluate", "evaluate_part"]
+__all__ = ["accuracies_on", "all_logits", "exit_accuracies"]
 
 _SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
 
 
 @torch.inference_mode()
-def evaluate(network: StagedNetwork, batches: Iterable[Batch], what: str = "images") -> tuple[float, ...]:
+def exit_accuracies(network: StagedNetwork, batches: Iterable[Batch], what: str = "images") -> tuple[float, ...]:
     """The share of right answers at each exit, in evaluation mode and full precision; the mode is put back.
 
     `what` names the images, for the error where none of them can be read or none is there.
@@ -34,14 +34,14 @@ def evaluate(network: StagedNetwork, batches: Iterable[Batch], what: str = "imag
     return tuple((correct / seen).tolist())
 
 
-def evaluate_part(network: StagedNetwork, data: ImageData, part: Part, batch_size: int) -> tuple[float, ...]:
+def accuracies_on(network: StagedNetwork, data: ImageData, part: Part, batch_size: int) -> tuple[float, ...]:
     """The same of a part of the data, as many images at a time as surely fit.
 
     No gradients are kept, so these are more than the `batch_size` of the training.
     """
     _, height, width = data.image_shape
     rows = _EVALUATION_BATCH if height * width <= _SMALL_IMAGE else 2 * batch_size
-    return evaluate(network, data.batches(part, rows), f"{part} images of {data.name}")
+    return exit_accuracies(network, data.batches(part, rows), f"{part} images of {data.name}")
 
 
 @torch.inference_mode()

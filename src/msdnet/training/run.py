@@ -30,7 +30,7 @@ from msdnet.training.distributed import (
     join_processes,
     wait_for_all,
 )
-from msdnet.training.evaluation import evaluate_part
+from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.together import ALONE, StopSignal
@@ -168,7 +168,7 @@ def _tested(folder: Path, summary: Summary, data: ImageData, recipe: Recipe, dev
         with ALONE:
             network = load_run(folder, device=str(device), open_data=False).network
             network = network.to(memory_format=torch.channels_last)
-            accuracy = evaluate_part(network, data, "test", recipe.batch_size)
+            accuracy = accuracies_on(network, data, "test", recipe.batch_size)
             tested = dataclasses.replace(summary, test_accuracy=accuracy)
             tested.save(folder)
     return from_first(cast(Summary, tested))

@@ -22,7 +22,7 @@ from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, MetricsFile
 from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
-from msdnet.training.evaluation import evaluate_part
+from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe
 from msdnet.training.schedule import learning_rate
 from msdnet.training.step import Step
@@ -238,7 +238,7 @@ class Trainer:
         return accuracies
 
     def _held_out_accuracy(self) -> tuple[float, ...]:
-        return evaluate_part(self.step.result, self.data, "held_out", self.recipe.batch_size)
+        return accuracies_on(self.step.result, self.data, "held_out", self.recipe.batch_size)
 
     def _check_losses(self) -> None:
         """Stop if a loss since the last check is not finite: nothing is saved past that point."""
