@@ -376,7 +376,8 @@ def test_time_that_was_not_kept_is_told_as_time(tmp_path: Path, monkeypatch: pyt
 
 def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(pictures: Path) -> None:
     given = ("classify", str(pictures / "a.jpg"), "--model", "cifar10-small", "--budget")
-    assert "gained nothing on the held-out images" in run_here(*given, "100%").stderr
+    assert run_here(*given, "100%").stdout.endswith("M per image gained nothing on the held-out images\n")
+    assert "gained nothing" not in run_here(*given, "20%").stdout
 
 
 def test_times_are_shown_of_images_that_have_their_own(pictures: Path) -> None:

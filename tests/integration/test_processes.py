@@ -137,6 +137,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_an_experiment_trains_together_and_measures_once_and_a_process_may_go_on_alone(tmp_path: Path) -> None:
     """Two networks and their ensemble, one after the other, by two processes; then one loads a run while the other does
     something else: it sleeps for longer than is waited for.

@@ -82,6 +82,7 @@ def test_what_needs_torch_says_how_to_get_it(installed: Path, arguments: list[st
     assert done.stderr == f"msdnet: this command needs torch: {install('train')}\n"
 
 
+@pytest.mark.slow
 def test_with_torch_it_trains_exports_and_reproduces(installed: Path) -> None:
     """What training takes is lent by the environment of the tests; msdnet itself is the wheel's."""
     torch = {"PYTHONPATH": sysconfig.get_path("purelib")}

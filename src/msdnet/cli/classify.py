@@ -111,7 +111,7 @@ def classify(
     if not any(left):
         _refuse(paths, unread)
     if not as_json:
-        _print(rows, loaded, time.perf_counter() - start, unread, timed=limit is not None)
+        _print(rows, loaded, time.perf_counter() - start, unread, policy, timed=limit is not None)
     if late:
         typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
     if policy is not None:
@@ -134,14 +134,8 @@ def _policy(model: "Model", budget: str | None, seconds: str | None) -> "Policy 
 def _tell_what_became_of(policy: "Policy", left: Sequence[int], seconds: float, *, hard: bool, steady: bool) -> None:
     if policy.unit_ == "seconds":
         _tell_if_late(policy, seconds / sum(left), hard=hard)
-        return
-    if policy.cost_ < 0.95 * min(policy.budget_, policy.costs_[-1]):
-        typer.echo(
-            f"msdnet: more than {policy.cost_ / 1e6:,.1f} M multiply-adds per image gained nothing on the held-out "
-            "images: the rest of the budget is not meant to be spent",
-            err=True,
-        )
-    _tell_if_missed(policy, left, steady=steady)
+    else:
+        _tell_if_missed(policy, left, steady=steady)
 
 
 def _tell_if_late(policy: "Policy", each: float, *, hard: bool) -> None:
@@ -206,7 +200,9 @@ def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: f
     }
 
 
-def _print(rows: list[dict[str, Any]], model: "Model", took: float, unread: int, *, timed: bool) -> None:
+def _print(
+    rows: list[dict[str, Any]], model: "Model", took: float, unread: int, policy: "Policy | None", *, timed: bool
+) -> None:
     from rich.table import Column, Table
 
     names = ("sure", "exit", "multiply-adds", *(["time"] if timed else []))
@@ -230,3 +226,5 @@ def _print(rows: list[dict[str, Any]], model: "Model", took: float, unread: int,
         f"multiply-adds per image, {spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to "
         f"{len(model.costs)}: {left}"
     )
+    if policy is not None and policy.unit_ == "multiply-adds" and policy.cost_ < 0.95 * min(policy.budget_, full):
+        typer.echo(f"more than {policy.cost_ / 1e6:,.1f} M per image gained nothing on the held-out images")

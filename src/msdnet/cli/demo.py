@@ -61,7 +61,7 @@ def demo(model: ModelName = DEFAULT_MODEL, out: Out = Path("msdnet-demo.html")) 
         f"{images.name.split(',')[0]}; each leaves as soon as an exit is sure enough of it."
     )
     start = time.perf_counter()
-    loaded.classify(images.images[:200], budget="50%")  # the first run is slower
+    loaded.classify(images.images[:200])  # the first run is slower
     policies = that_differ(loaded.policy(part * loaded.costs[0]) for part in BUDGETS)
     rows = [_classified(loaded, images, policy) for policy in [*policies, None]]
     _print(rows, len(images.labels))
