@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from msdnet.anytime import AnytimeCurve
 from msdnet.checks import check_choice, check_whole, make_tuples
-from msdnet.files import Labelled, Unreadable
+from msdnet.files import CIFAR, Labelled, TrainedOn, Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
 from msdnet.runtime.images import Readable, batches
 
-__all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate", "standard_error"]
+__all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate", "standard_error", "trained_on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +148,19 @@ def budget_point(
         held_out_cost=policy.cost_,
         left=tuple(np.bincount(exits, minlength=len(lazy_costs)).tolist()),
     )
+
+
+def trained_on(model: Model) -> list[TrainedOn]:
+    """Which images of a folder were held out when the model was trained on it: nothing if that is not known, or CIFAR.
+
+    With it `open_labelled` tells that folder, of which the test images are to be taken, from others.
+    """
+    provenance = model.manifest.provenance
+    data = provenance.get("data", {})
+    if "held_out_sha256" not in provenance or data.get("dataset") in CIFAR:
+        return []
+    held_out, seed = ({**data, **provenance}.get(key) for key in ("held_out", "held_out_seed"))
+    return [TrainedOn(provenance["held_out_sha256"], held_out, seed or 0)]
 
 
 def evaluate(

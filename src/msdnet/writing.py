@@ -38,9 +38,10 @@ def write_atomically(path: Path, content: bytes, *, new: bool = False) -> None:
 def write_output(path: Path, content: bytes) -> None:
     """The same for a file that somebody has named, and which keeps its permissions.
 
-    A pipe, a terminal, a link (/dev/stdout is one), or a file that nothing can be put beside is written in place.
+    A pipe, a terminal, a link (/dev/stdout is one), or a file that nothing can be put beside is written in place; one
+    that may not be written to is refused.
     """
-    replaceable = path.is_file() and os.access(path.parent, os.W_OK)
+    replaceable = path.is_file() and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     if path.is_symlink() or (path.exists() and not replaceable):
         path.write_bytes(content)
     else:

@@ -90,5 +90,7 @@ def test_a_resize_that_leaves_too_little_is_told_before_the_training(tmp_path: P
 def test_data_are_described_as_in_the_results_that_are_there(photos: DataConfig) -> None:
     """A field more, and every measurement so far would be refused as one of other images."""
     results = Path(__file__).parents[2] / "results/reproduction/cifar100"
-    for path in results.glob("*.json"):
+    paths = list(results.glob("*.json"))
+    assert paths
+    for path in paths:
         assert json.loads(path.read_text())["images"].keys() == describe_data(open_data(photos)).keys() | {"test"}

@@ -40,6 +40,12 @@ def test_shares_of_budgets_beyond_the_papers_favour_late_exits() -> None:
     assert exit_shares([5], 5) == (1,)
 
 
+def test_there_may_be_no_room_between_two_confidences() -> None:
+    sure = [[math.nextafter(0.7, 1), 0.9], [0.7, 0.9]]
+    policy = Policy("paper").fit(sure, [[True, True], [False, True]], costs=[10, 30], budget=20)
+    assert policy.shares_ == (0.5, 0.5)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_who_left_leaves_when_another_engine_is_a_little_less_sure(method: Method) -> None:
     """Of held-out images, each of which is the one that some threshold is made for."""

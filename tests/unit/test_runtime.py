@@ -464,6 +464,8 @@ def test_a_budget_below_the_first_exit_says_what_is_possible(model: Model) -> No
 def test_budgets_and_times_may_be_written_as_people_do(model: Model) -> None:
     full = model.costs[-1]
     assert model.policy("75%").budget_ == model.policy(f"{0.75 * full / 1e6}M").budget_ == 0.75 * full
+    with pytest.raises(ValueError, match="costs must be what it takes to reach each exit"):
+        model.policy("75%", costs=[3, 2])
     assert model.policy("100%", costs=[2 * cost for cost in model.costs]).budget_ == 2 * full
     assert model.policy(seconds="500ms").budget_ == 0.5
     result = model.classify(IMAGES, budget="75%")
@@ -787,6 +789,16 @@ def test_a_machine_that_is_busier_than_it_was_answers_from_an_earlier_exit() -> 
             assert [step.exit for step in steps(engine, image, ("a", "b"), "largest", end, profiled)] == exits
 
 
+def test_what_the_caller_does_between_answers_makes_no_machine_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, image = Timed(exits=3), np.zeros((1, 1, 1), np.uint8)
+    monkeypatch.setattr(time, "perf_counter", lambda: engine.now)
+    seen = []
+    for step in steps(engine, image, ("a", "b"), "largest", 0.3, (0.02,) * 3):
+        seen.append(step.exit)
+        engine.now += 0.1
+    assert seen == [1, 2, 3]
+
+
 def test_a_machine_that_was_busy_when_it_was_profiled_is_not_thought_slow_for_ever() -> None:
     quick = Counting(exits=3)
     image, busy = np.zeros((1, 1, 1), np.uint8), (1.0, 1.0, 1.0)  # a second for each stage, in the profile
@@ -813,7 +825,12 @@ def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None
     assert not running.done
     engine.gate.release()
     assert running.wait(timeout=60).exit == 1
-    threading.Timer(0.05, engine.gate.release).start()  # the stage it is in, at whose end it stops
+
+    def when_asked_to_stop() -> None:
+        assert running._stop.wait(timeout=60)
+        engine.gate.release()  # the stage it is in, at whose end it stops
+
+    threading.Thread(target=when_asked_to_stop).start()
     last = running.stop()
     assert last is not None
     assert last.exit == 2

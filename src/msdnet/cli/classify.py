@@ -111,7 +111,8 @@ def classify(
     if not any(left):
         _refuse(paths, unread)
     if not as_json:
-        _print(rows, loaded, time.perf_counter() - start, unread, policy, timed=limit is not None)
+        enough = None if policy is None or hard or steady else _enough(loaded, policy)
+        _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
     if late:
         typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
     if policy is not None:
@@ -136,6 +137,13 @@ def _tell_what_became_of(policy: "Policy", left: Sequence[int], seconds: float, 
         _tell_if_late(policy, seconds / sum(left), hard=hard)
     else:
         _tell_if_missed(policy, left, steady=steady)
+
+
+def _enough(model: "Model", policy: "Policy") -> float | None:
+    """What the policy spends on the held-out images, where it is less than it may, and more would be for nothing."""
+    if policy.unit_ == "seconds" or policy.cost_ >= 0.95 * min(policy.budget_, model.costs[-1]):
+        return None
+    return policy.cost_ if model.policy("100%").accuracy_ <= policy.accuracy_ else None
 
 
 def _tell_if_late(policy: "Policy", each: float, *, hard: bool) -> None:
@@ -201,7 +209,7 @@ def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: f
 
 
 def _print(
-    rows: list[dict[str, Any]], model: "Model", took: float, unread: int, policy: "Policy | None", *, timed: bool
+    rows: list[dict[str, Any]], model: "Model", took: float, unread: int, enough: float | None, *, timed: bool
 ) -> None:
     from rich.table import Column, Table
 
@@ -226,5 +234,5 @@ def _print(
         f"multiply-adds per image, {spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to "
         f"{len(model.costs)}: {left}"
     )
-    if policy is not None and policy.unit_ == "multiply-adds" and policy.cost_ < 0.95 * min(policy.budget_, full):
-        typer.echo(f"more than {policy.cost_ / 1e6:,.1f} M per image gained nothing on the held-out images")
+    if enough is not None:
+        typer.echo(f"more than {enough / 1e6:,.1f} M per image gained nothing on the held-out images")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from msdnet.evaluation import BudgetPoint, Evaluation
-    from msdnet.files import Labelled, TrainedOn
+    from msdnet.files import Labelled
     from msdnet.runtime import Model
 
 __all__ = ["SAMPLES", "Dataset", "SkipUnreadable", "evaluate", "models", "open_images"]
@@ -162,6 +162,7 @@ def _costs(model: "Model", whole: bool) -> Sequence[int]:
 def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None, part: str) -> "Labelled":
     from msdnet import samples
     from msdnet.checks import check_choice
+    from msdnet.evaluation import trained_on
     from msdnet.files import open_labelled
 
     check_choice("--part", part, ("test", "held_out"))
@@ -178,7 +179,7 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
             dataset,
             part=part,  # type: ignore[arg-type]
             classes=models[0].classes,
-            trained_on=[one for model in models for one in _trained_on(model)],
+            trained_on=[one for model in models for one in trained_on(model)],
             **split,
         )
     except FileNotFoundError as error:
@@ -189,17 +190,6 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
         if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
             raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")
     return images
-
-
-def _trained_on(model: "Model") -> "list[TrainedOn]":
-    """Nothing of a model that was not trained on a folder, or of which that is not known."""
-    from msdnet.files import FOLDER, TrainedOn
-
-    provenance = model.manifest.provenance
-    known, sha256 = dict(provenance.get("data", {})), provenance.get("held_out_sha256")
-    if known.get("dataset") != FOLDER or sha256 is None:
-        return []
-    return [TrainedOn(sha256, known.get("held_out"), known.get("held_out_seed", 0))]
 
 
 def _evaluate(model: "Model", images: "Labelled", skip_unreadable: bool, quiet: bool) -> "Evaluation":

@@ -132,7 +132,7 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     told = {key: value for key, value in facts.items() if key not in ("network", "images", "resize")}
     for key in told.keys() & {"data", "teacher"}:
         told[key] = {name: value for name, value in told[key].items() if name not in places}
-    return told | {"held_out_sha256": facts["images"]["held_out_sha256"]}
+    return told | {key: facts["images"][key] for key in ("held_out", "held_out_seed", "held_out_sha256")}
 
 
 def _resize(facts: Mapping[str, Any], data: ImageData | None) -> int:

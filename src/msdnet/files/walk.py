@@ -30,9 +30,17 @@ def images_below(
         return
     folders = []
     for entry in entries:
-        if entry.is_dir():
+        if _is_folder(entry):
             folders.append(entry.path)
         elif entry.name.lower().endswith((*ENDINGS, *OTHER_ENDINGS)):
             yield entry.path
     for path in folders:
         yield from images_below(path, refused, above=above | {here})
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """A link to itself, or to where one may not look, is not: it is told of when it is read."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False

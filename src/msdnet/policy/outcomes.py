@@ -107,8 +107,10 @@ class Outcomes:
         slack = thresholds.copy()
         for exit in np.flatnonzero(np.isfinite(thresholds)).tolist():
             below = self.confidence[exit][self.confidence[exit] < thresholds[exit]]
-            room = (thresholds[exit] - below.max()) / 2 if len(below) else SLACK
-            slack[exit] -= min(room, SLACK)
+            surest_below = below.max() if len(below) else -np.inf
+            lower = thresholds[exit] - min((thresholds[exit] - surest_below) / 2, SLACK)
+            if lower > surest_below:  # two neighbouring numbers have none between them
+                slack[exit] = lower
         return slack
 
     def thinned(self, most: int) -> "Outcomes":

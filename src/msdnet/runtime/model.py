@@ -23,6 +23,7 @@ from msdnet.policy import (
     SteadyBudget,
     Unit,
 )
+from msdnet.policy.outcomes import check_costs
 from msdnet.runtime.anytime import Running, Step, steps
 from msdnet.runtime.batching import Answers, answers
 from msdnet.runtime.engine import Engine
@@ -236,7 +237,7 @@ class Model:
         if (budget is None) == (seconds is None):
             raise ValueError("give a budget in multiply-adds or in seconds, one of the two")
         if budget is not None:
-            costs = self.costs if costs is None else tuple(costs)
+            costs = self.costs if costs is None else check_costs(costs).tolist()
             amount = parse_budget(budget, costs[0], costs[-1]) if isinstance(budget, str) else budget
             return self._family(method, measure, costs).policy(amount)
         if costs is not None:

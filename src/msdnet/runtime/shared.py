@@ -1,5 +1,6 @@
 """A budget that the images of several calls share."""
 
+import threading
 import time
 from collections.abc import Callable
 
@@ -32,7 +33,7 @@ class Stopwatch:
 class SharedBudget:
     """One budget for the images of several calls: what the first images leave over is there for later ones.
 
-    `Model.shared_budget` makes it. It takes one call at a time; the time between two calls is not counted.
+    `Model.shared_budget` makes it. Calls of several threads take turns; the time between two calls is not counted.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class SharedBudget:
         self._engine, self._classes, self._rule = engine, classes, rule
         self._measure: Measure = measure
         self._batch, self._clock, self._budget = batch, clock, budget
+        self._one_call = threading.Lock()
 
     @property
     def seconds(self) -> float:
@@ -60,8 +62,8 @@ class SharedBudget:
     ) -> Result:
         """Classify some more images; all arguments as those of `Model.classify`."""
         engine, rows = self._engine, self._batch
-        collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities, budget=self._budget)
-        with self._clock:
+        with self._one_call, self._clock:
+            collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities, budget=self._budget)
             given = batches(images, engine.images, rows)
             for answered in answers(engine, given, self._rule, measure=self._measure, batch=rows):
                 collected.add(answered)

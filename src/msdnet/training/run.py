@@ -123,7 +123,7 @@ def resume(
 
     `root` and `teacher` say where those are now, if they have moved; `data` gives the data, if the run was started
     with its own. `unreadable` says what an unreadable image means from now on, also when the run is exported.
-    A run that is finished stays as it is; its test images are looked at if they never were and `test` is set.
+    A run that is finished stays as it is, that too; its test images are looked at if they never were and `test` is set.
     """
     folder = Path(out)
     facts = read_run(folder)
