@@ -234,5 +234,5 @@ def _print(
         f"multiply-adds per image, {spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to "
         f"{len(model.costs)}: {left}"
     )
-    if enough is not None:
+    if enough is not None and spent <= 1.1 * enough:
         typer.echo(f"more than {enough / 1e6:,.1f} M per image gained nothing on the held-out images")
