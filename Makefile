@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "msdnet needs Python 3.11 or newer")'
 
+# Bytecode is kept, whatever the environment says: tests start hundreds of processes, each of which would compile again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test test-oldest test-gpu test-slow lint types docs unit bench figures clean
 
 # Real images inside a budget, with the small install: no torch.
@@ -68,11 +71,12 @@ figures: .venv/installed
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/pictures.py
 
+# Not compiled, which takes a minute: what is imported is, the first time.
 .venv/installed: pyproject.toml
 	$(NEW_ENOUGH)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[train]' --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[train]' --group dev
 	touch $@
 
 clean:
