@@ -159,7 +159,8 @@ def trained_on(model: Model) -> list[TrainedOn]:
     data = provenance.get("data", {})
     if "held_out_sha256" not in provenance or data.get("dataset") in CIFAR:
         return []
-    held_out, seed = ({**data, **provenance}.get(key) for key in ("held_out", "held_out_seed"))
+    # As it was asked for; of data that were opened by others, as it came out.
+    held_out, seed = ({**provenance, **data}.get(key) for key in ("held_out", "held_out_seed"))
     return [TrainedOn(provenance["held_out_sha256"], held_out, seed or 0)]
 
 

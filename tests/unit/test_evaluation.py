@@ -14,7 +14,7 @@ import msdnet
 from msdnet.amounts import parse_budget, parse_budgets
 from msdnet.bundle import Bundle
 from msdnet.data.folder import FolderData
-from msdnet.evaluation import BudgetPoint, best_of, evaluate
+from msdnet.evaluation import BudgetPoint, best_of, evaluate, trained_on
 from msdnet.files import Labelled, Part, TrainedOn, fingerprint, open_labelled
 from msdnet.models import find_bundle, model_names
 from msdnet.policy import METHODS, Method
@@ -248,3 +248,20 @@ def test_a_folder_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MSDNET_DATA", raising=False)
     with pytest.raises(ValueError, match=r"must be named \(--data\)"):
         open_labelled(None, "folder")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"dataset": "folder", "held_out": None, "held_out_seed": 3}, [TrainedOn("abc", None, 3)]),
+        ({"name": "photos"}, [TrainedOn("abc", 12, 5)]),  # opened by others
+        ({"dataset": "cifar10", "held_out": None, "held_out_seed": 0}, []),
+    ],
+)
+def test_a_model_tells_which_folder_it_was_trained_on(tiny: Bundle, data: dict[str, object], expected: object) -> None:
+    model = msdnet.load(tiny.folder)
+    told = {"data": data, "held_out_sha256": "abc", "held_out": 12, "held_out_seed": 5}
+    model.manifest = dataclasses.replace(model.manifest, provenance=told)
+    assert trained_on(model) == expected
+    model.manifest = dataclasses.replace(model.manifest, provenance={"data": data})
+    assert trained_on(model) == []
