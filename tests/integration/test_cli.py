@@ -114,6 +114,18 @@ def test_show_draws_a_network_of_ones_own(tmp_path: Path) -> None:
     assert (refused.returncode, refused.stderr.count("must end in .svg")) == (1, 1)
 
 
+def test_show_counts_what_exits_cost() -> None:
+    shown = run_here("show", "cifar_anytime", "--image-size", "32")
+    first = next(line.split() for line in shown.stdout.splitlines() if line.split()[:1] == ["1"])
+    assert first == ["1", "13.26", "M", "14.97", "M"]  # lazily, and as the authors' code counts
+    assert shown.stdout.endswith(" M parameters; images of 32 x 32, 100 classes\n")
+    small = run_here("show", "resnet_20", "--image-size", "3")
+    assert (small.returncode, small.stderr.count("at least 4 pixels")) == (1, 1)
+    model = run_here("show", "cifar10-small", "--image-size", "32")
+    assert (model.returncode, model.stdout) == (1, "")
+    assert "--image-size is for networks" in model.stderr
+
+
 def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
     network = settle(create_network(SMALL_SYSTEMS["resnet_mc"]))
     spec = ImageSpec(side=32, resize=32, mean=(0.5,) * 3, std=(0.2,) * 3)

@@ -1,7 +1,8 @@
-"""Commands that list and draw networks; none of them needs torch."""
+"""Commands that list and draw networks; only counting what a network costs needs torch."""
 
 import shutil
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,19 +50,27 @@ def show(
         ),
     ],
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the grid into this SVG file.")] = None,
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PIXELS", min=1, help="Also count what each exit of a network costs for images this wide."
+        ),
+    ] = None,
 ) -> None:
     """Show a network or a model: its grid, exits and classes.
 
     The grid tells which stage computes which cell (layer, scale), and where the exits are; networks other than MSDNets
     have none. Of a model also what each exit costs, how often it is right, and which classes it knows.
 
-    Example: msdnet show cifar_anytime --svg grid.svg
+    Example: msdnet show cifar_anytime --image-size 32 --svg grid.svg
     """
     from msdnet.models import find_bundle, model_names
 
     if svg is not None:
         check_svg_writable(svg)
     manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
+    if manifest is not None and image_size is not None:
+        raise ValueError(f"--image-size is for networks; the model {name} has images of {manifest.images.side} pixels")
     own = read_network(name)
     if manifest is None and own == name and name not in PRESETS and name not in SYSTEMS:
         known = [*PRESETS, *SYSTEMS, *model_names()]
@@ -77,6 +86,9 @@ def show(
         typer.echo()
         _print_exits(manifest)
         typer.echo("\n" + textwrap.fill(f"classes: {', '.join(manifest.classes)}", shutil.get_terminal_size().columns))
+    if image_size is not None:
+        typer.echo()
+        _print_costs(config, image_size)
     if svg is not None:
         typer.echo(f"\nwrote {svg}")
 
@@ -102,13 +114,30 @@ def _show_grid(name: str, config: MSDNetConfig, svg: Path | None) -> None:
     typer.echo(draw_text(grid, shutil.get_terminal_size().columns))
 
 
+def _print_costs(config: NetworkConfig, image_size: int) -> None:
+    from msdnet.networks import create_network
+
+    network = create_network(config)
+    _print_of_exits(network.costs(image_size), network.costs(image_size, lazy=False), {})
+    parameters = sum(tensor.numel() for tensor in network.parameters())
+    typer.echo(
+        f"\n{parameters / 1e6:.2f} M parameters; images of {image_size} x {image_size}, {config.classes} classes"
+    )
+
+
 def _print_exits(manifest: "Manifest") -> None:
+    measured = {"held-out": manifest.held_out, "test": manifest.test}
+    known = {name: values.accuracy for name, values in measured.items() if values is not None}
+    _print_of_exits(manifest.costs, manifest.whole_costs, known)
+
+
+def _print_of_exits(
+    costs: Sequence[int], whole_costs: Sequence[int], accuracies: Mapping[str, Sequence[float]]
+) -> None:
     from rich.table import Table
 
-    measured = {"held-out": manifest.held_out, "test": manifest.test}
-    known = {name: values for name, values in measured.items() if values is not None}
-    table = Table("exit", "multiply-adds", "whole layers", *(f"{name} accuracy" for name in known), box=None)
-    for exit, (cost, whole) in enumerate(zip(manifest.costs, manifest.whole_costs, strict=True)):
-        right = [f"{100 * values.accuracy[exit]:.2f}%" for values in known.values()]
-        table.add_row(str(exit + 1), f"{cost / 1e6:,.2f} M", f"{whole / 1e6:,.2f} M", *right)
+    table = Table("exit", "multiply-adds", "whole layers", *(f"{name} accuracy" for name in accuracies), box=None)
+    for exit, (cost, whole, *right) in enumerate(zip(costs, whole_costs, *accuracies.values(), strict=True), start=1):
+        shares = [f"{100 * share:.2f}%" for share in right]
+        table.add_row(str(exit), f"{cost / 1e6:,.2f} M", f"{whole / 1e6:,.2f} M", *shares)
     print_table(table)
