@@ -1,10 +1,11 @@
 """Where torch computes."""
 
 import os
+from functools import cache
 
 import torch
 
-__all__ = ["local_rank", "pick_device"]
+__all__ = ["local_rank", "pick_device", "side_stream"]
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -27,6 +28,16 @@ def pick_device(wanted: str | None = None) -> torch.device:
 def local_rank() -> int:
     """Which of the processes that torchrun started on this machine this is: the first where there are no others."""
     return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+@cache
+def side_stream(device: torch.device, use: str) -> torch.cuda.Stream | None:  # noqa: ARG001  (what it is kept by)
+    """A queue of a GPU's work beside others, always the same for the same use; none where there is no GPU.
+
+    torch has 32 for each GPU, and gives them out in turn. Whoever makes a new one each time has by and by the same as
+    another thread: what one of them runs then becomes part of the graph that the other captures.
+    """
+    return torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
 
 def _own_gpu() -> int:

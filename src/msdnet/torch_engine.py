@@ -18,7 +18,7 @@ from torch import Tensor
 
 from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.checks import check_choice
-from msdnet.device import pick_device
+from msdnet.device import pick_device, side_stream
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.networks import State as NetworkState
 from msdnet.runtime.engine import Array, Engine, Launched, Rows, State
@@ -160,7 +160,8 @@ class TorchEngine(Engine):
 
     def _capture(self, state: State, bucket: int) -> "_Graph":
         inputs = {name: self.empty(given, bucket).zero_() for name, given in state.maps.items()}
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside = side_stream(self.device, "stages")
+        assert aside is not None
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # kernels are chosen in a first run, which must not be captured
             self._stage(state.exits_done, inputs)

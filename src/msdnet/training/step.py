@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from msdnet.data.base import Batch
+from msdnet.device import side_stream
 from msdnet.networks import MSDNet, StagedNetwork
 from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Optimiser, Recipe
@@ -155,18 +156,19 @@ class GraphedStep(Step):
         changing = self.state() | {"loss": self.loss, "correct": self.correct, "seen": self.seen}
         before = {name: tensor.clone() for name, tensor in changing.items()}
         random_state = None if self.random_numbers is None else self.random_numbers.get_state()
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        aside = side_stream(self.device, "capture")
+        assert aside is not None
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):
             for _ in range(self._warmup_steps):
                 self._compute(self._static)
-        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.current_stream().wait_stream(aside)
         self.optimiser.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         if self.random_numbers is not None:
             graph.register_generator_state(self.random_numbers)
         # Other threads, such as one that pins the next batch's memory, may go on with their own work.
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        with torch.cuda.graph(graph, stream=aside, capture_error_mode="thread_local"):
             self._compute(self._static)
         with torch.no_grad():
             for name, tensor in changing.items():
@@ -181,8 +183,7 @@ class _Teacher:
 
     def __init__(self, network: StagedNetwork) -> None:
         self._network = network.eval().requires_grad_(False)
-        on_gpu = next(network.parameters()).device.type == "cuda"
-        self._stream = torch.cuda.Stream() if on_gpu else None  # type: ignore[no-untyped-call]
+        self._stream = side_stream(next(network.parameters()).device, "teacher")
 
     def ask(self, images: Tensor) -> None:
         if self._stream is not None:

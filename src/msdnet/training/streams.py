@@ -2,7 +2,8 @@
 
 In a layer the cells of different scales do not depend on each other, and heads depend on nothing that comes
 after them; but each is too small to fill a GPU. Here every scale has a CUDA stream of its own, and so have the
-heads. Autograd runs the backward pass on the same streams.
+heads. Autograd runs the backward pass on the same streams. All networks of a process share them: a training that has
+others beside it uses them only while it captures its graph, which it does alone.
 """
 
 from collections.abc import Hashable
@@ -10,6 +11,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor, nn
 
+from msdnet.device import side_stream
 from msdnet.networks import MSDNet
 from msdnet.plan import IMAGE, Cell
 
@@ -22,8 +24,9 @@ class ScalesSideBySide(nn.Module):
     def __init__(self, network: MSDNet) -> None:
         super().__init__()
         self.network = network
-        self._scales = [_new_stream() for _ in range(network.config.scales)]
-        self._heads = _new_stream()
+        device = next(network.parameters()).device
+        self._scales = [_stream(device, f"scale {scale}") for scale in range(1, network.config.scales + 1)]
+        self._heads = _stream(device, "heads")
 
     def forward(self, images: Tensor) -> list[Tensor]:
         network, main = self.network, torch.cuda.current_stream()
@@ -51,5 +54,7 @@ class ScalesSideBySide(nn.Module):
         return logits
 
 
-def _new_stream() -> torch.cuda.Stream:
-    return torch.cuda.Stream()  # type: ignore[no-untyped-call]
+def _stream(device: torch.device, use: str) -> torch.cuda.Stream:
+    stream = side_stream(device, use)
+    assert stream is not None, "scales are side by side on a GPU alone"
+    return stream

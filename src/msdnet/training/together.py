@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import torch
 
+from msdnet.device import side_stream
 from msdnet.training.distributed import several_processes
 
 __all__ = ["ALONE", "Done", "Interrupted", "Job", "SharedTime", "StopSignal", "together"]
@@ -142,12 +143,17 @@ def _one_by_one(jobs: Sequence[Job[T]], stop: StopSignal) -> Iterator[Done[T]]:
 
 
 def _in_threads(jobs: Sequence[Job[T]], stop: StopSignal, at_once: int, device: torch.device) -> Iterator[Done[T]]:
+    free = list(range(at_once))
+
     def work(job: Job[T]) -> T:
         if stop.number:
             raise Interrupted("not begun", stop.number)
-        own = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(own):
-            return job(stop)
+        thread = free.pop()
+        try:
+            with torch.cuda.stream(side_stream(device, f"training {thread}")):
+                return job(stop)
+        finally:
+            free.append(thread)
 
     with ThreadPoolExecutor(at_once) as threads:
         places: dict[Future[T], int] = {threads.submit(work, job): place for place, job in enumerate(jobs)}
