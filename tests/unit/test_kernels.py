@@ -98,11 +98,17 @@ def test_bn_and_its_relu_are_one_where_a_gpu_trains(monkeypatch: pytest.MonkeyPa
 
 
 def test_whose_kernels_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSDNET_KERNELS", "torch")
     assert own_norm() is None
     monkeypatch.setenv("MSDNET_KERNELS", "onw")
     with pytest.raises(ValueError, match="MSDNET_KERNELS"):
         own_norm()
-    monkeypatch.setenv("MSDNET_KERNELS", "own")
+
+
+def test_without_triton_torchs_kernels_train_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "msdnet.networks.kernels", None)
+    with pytest.warns(UserWarning, match="needs Triton"):
+        assert own_norm() is None
+    monkeypatch.setenv("MSDNET_KERNELS", "own")
     with pytest.raises(ValueError, match="needs Triton"):
         own_norm()

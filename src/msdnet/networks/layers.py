@@ -1,6 +1,7 @@
 """Layers that the networks are made of."""
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ Norm: TypeAlias = Callable[..., Tensor]
 
 
 class Layers(nn.Sequential):
-    """One layer after the other; in training on a GPU, BN and a ReLU that follows it can be one."""
+    """One layer after the other; in training on a GPU, BN and a ReLU that follows it are one."""
 
     def forward(self, maps: Tensor) -> Tensor:
         rest = list(self)
@@ -41,21 +42,26 @@ def _own_norm_for(layer: nn.Module, maps: Tensor) -> Norm | None:
         and maps.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and layer.weight.dtype == torch.float32
         and maps.numel() > maps.shape[1]  # or else there is no variance, and torch says so
+        and torch.cuda.get_device_capability(maps.device) >= (8, 0)  # older ones know no bfloat16
         and not torch.compiler.is_compiling()
     )
     return own_norm() if usual and ready else None
 
 
 def own_norm() -> Norm | None:
-    """Our kernels, where the environment asks for them."""
-    whose = os.environ.get("MSDNET_KERNELS", "torch")
-    check_choice("MSDNET_KERNELS", whose, ("torch", "own"))
+    """Our kernels, unless `MSDNET_KERNELS=torch` declines them or Triton is not here; `=own` insists on them."""
+    whose = os.environ.get("MSDNET_KERNELS")
+    if whose is not None:
+        check_choice("MSDNET_KERNELS", whose, ("own", "torch"))
     if whose == "torch":
         return None
     try:
         from msdnet.networks.kernels import norm
     except ImportError as error:  # Triton comes with torch, but not on every system
-        raise ValueError(f"MSDNET_KERNELS=own needs Triton, which is not here ({error})") from error
+        if whose == "own":
+            raise ValueError(f"MSDNET_KERNELS=own needs Triton, which is not here ({error})") from error
+        warnings.warn(f"torch's BN trains, ours would be faster but needs Triton ({error})", stacklevel=2)
+        return None
     return norm
 
 
