@@ -35,19 +35,19 @@ class _Norm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, maps: Tensor, weight: Tensor, bias: Tensor, layer: nn.BatchNorm2d, relu: bool) -> Tensor:
-        made, mean, steepness = torch.empty_like(maps), torch.empty_like(weight), torch.empty_like(weight)
+        made, mean, inverse_std = torch.empty_like(maps), torch.empty_like(weight), torch.empty_like(weight)
         first, second = _to_sum(maps), _to_change(maps)
         sums = first.room_for_sums(maps)
         running = (layer.running_mean, layer.running_var, layer.num_batches_tracked)
         _sum[first.grid](maps, sums, **first.arguments)
         _normalise[second.grid](
-            *(maps, made, sums, weight, bias, mean, steepness, *running),
+            *(maps, made, sums, weight, bias, mean, inverse_std, *running),
             *(first.parts, layer.momentum, layer.eps),
             **second.arguments,
             parts_block=triton.next_power_of_2(first.parts),
             relu=relu,
         )
-        ctx.save_for_backward(maps, weight, bias, mean, steepness)
+        ctx.save_for_backward(maps, weight, bias, mean, inverse_std)
         ctx.relu = relu
         return made
 
@@ -157,12 +157,12 @@ def _added_up(sums, channel, inside, channels, parts, parts_block: tl.constexpr)
 
 @triton.jit(do_not_specialize=_SIZES)
 def _normalise(
-    maps, made, sums, weight, bias, mean, steepness, running_mean, running_variance, batches,
+    maps, made, sums, weight, bias, mean, inverse_std, running_mean, running_variance, batches,
     parts, momentum, epsilon, rows, groups, rows_each,
     aligned: tl.constexpr, block: tl.constexpr, width: tl.constexpr, parts_block: tl.constexpr, relu: tl.constexpr,
 ):  # fmt: skip
     """BN and, if asked for, ReLU. The first program of its channels moves the running statistics, and notes the mean
-    and one over the standard deviation (steepness) for what goes backward.
+    and one over the standard deviation for what goes backward.
     """
     channels = groups * aligned
     channel = tl.program_id(0) * width + tl.arange(0, width)
@@ -174,7 +174,7 @@ def _normalise(
     scale = tl.rsqrt(variance + epsilon)
     if tl.program_id(1) == 0:
         tl.store(mean + channel, average, inside)
-        tl.store(steepness + channel, scale, inside)
+        tl.store(inverse_std + channel, scale, inside)
         before = tl.load(running_mean + channel, inside, other=0.0)
         tl.store(running_mean + channel, before + momentum * (average - before), inside)
         unbiased = variance * rows / tl.maximum(rows - 1, 1)
@@ -184,45 +184,45 @@ def _normalise(
             tl.store(batches, tl.load(batches) + 1)
     average = average[None, :]
     scale = (scale * tl.load(weight + channel, inside, other=0.0))[None, :]
-    height = tl.load(bias + channel, inside, other=0.0)[None, :]
+    shift = tl.load(bias + channel, inside, other=0.0)[None, :]
     start = tl.program_id(1) * rows_each
     for at in range(start, tl.minimum(start + rows_each, rows), block):
         row = at + tl.arange(0, block)
         here = (row < rows)[:, None] & inside[None, :]
         place = row.to(tl.int64)[:, None] * channels + channel[None, :]
-        value = (tl.load(maps + place, here, other=0.0).to(tl.float32) - average) * scale + height
+        value = (tl.load(maps + place, here, other=0.0).to(tl.float32) - average) * scale + shift
         tl.store(made + place, tl.maximum(value, 0.0) if relu else value, here)
 
 
 @triton.jit
-def _line(weight, bias, mean, steepness, channel, inside):
-    """What BN did to some channels: (value - average) * scale + height, scale being weight * steep."""
+def _line(weight, bias, mean, inverse_std, channel, inside):
+    """What BN did to some channels: (value - average) * scale + shift, scale being weight / deviation."""
     average = tl.load(mean + channel, inside, other=0.0)[None, :]
-    steep = tl.load(steepness + channel, inside, other=0.0)
-    scale = (tl.load(weight + channel, inside, other=0.0) * steep)[None, :]
-    return average, steep, scale, tl.load(bias + channel, inside, other=0.0)[None, :]
+    inverse = tl.load(inverse_std + channel, inside, other=0.0)
+    scale = (tl.load(weight + channel, inside, other=0.0) * inverse)[None, :]
+    return average, inverse, scale, tl.load(bias + channel, inside, other=0.0)[None, :]
 
 
 @triton.jit
-def _through_relu(maps, above, place, here, average, scale, height, relu: tl.constexpr):
+def _through_relu(maps, above, place, here, average, scale, shift, relu: tl.constexpr):
     """How far values are off the average, and the gradients that reach BN; ReLU holds back those of what it cut off."""
     off = tl.load(maps + place, here, other=0.0).to(tl.float32) - average
     gradient = tl.load(above + place, here, other=0.0).to(tl.float32)
     if relu:
-        gradient = tl.where(off * scale + height > 0.0, gradient, 0.0)
+        gradient = tl.where(off * scale + shift > 0.0, gradient, 0.0)
     return off, gradient
 
 
 @triton.jit(do_not_specialize=_SIZES)
 def _sum_gradients(
-    maps, above, sums, weight, bias, mean, steepness, rows, groups, rows_each,
+    maps, above, sums, weight, bias, mean, inverse_std, rows, groups, rows_each,
     aligned: tl.constexpr, block: tl.constexpr, width: tl.constexpr, relu: tl.constexpr,
 ):  # fmt: skip
     """Sums of the gradients of some rows, and of them times the normalised values."""
     channels = groups * aligned
     channel = tl.program_id(0) * width + tl.arange(0, width)
     inside = channel < channels
-    average, steep, scale, height = _line(weight, bias, mean, steepness, channel, inside)
+    average, inverse, scale, shift = _line(weight, bias, mean, inverse_std, channel, inside)
     plain, moved = tl.zeros((block, width), tl.float32), tl.zeros((block, width), tl.float32)
     start = tl.program_id(1) * rows_each
     end = tl.minimum(start + rows_each, rows)
@@ -230,15 +230,15 @@ def _sum_gradients(
         row = at + tl.arange(0, block)
         here = (row < end)[:, None] & inside[None, :]
         place = row.to(tl.int64)[:, None] * channels + channel[None, :]
-        off, gradient = _through_relu(maps, above, place, here, average, scale, height, relu)
+        off, gradient = _through_relu(maps, above, place, here, average, scale, shift, relu)
         plain += gradient
         moved += gradient * off
-    _keep(sums, tl.sum(plain, 0), tl.sum(moved, 0) * steep, channel, inside, channels)
+    _keep(sums, tl.sum(plain, 0), tl.sum(moved, 0) * inverse, channel, inside, channels)
 
 
 @triton.jit(do_not_specialize=_SIZES)
 def _gradients(
-    maps, above, of_maps, sums, weight, bias, mean, steepness, of_weight, of_bias, parts, rows, groups, rows_each,
+    maps, above, of_maps, sums, weight, bias, mean, inverse_std, of_weight, of_bias, parts, rows, groups, rows_each,
     aligned: tl.constexpr, block: tl.constexpr, width: tl.constexpr, parts_block: tl.constexpr, relu: tl.constexpr,
 ):  # fmt: skip
     """Gradients of the maps and, by the first program of its channels, of weight and bias."""
@@ -249,12 +249,12 @@ def _gradients(
     if tl.program_id(1) == 0:
         tl.store(of_bias + channel, plain, inside)
         tl.store(of_weight + channel, moved, inside)
-    average, steep, scale, height = _line(weight, bias, mean, steepness, channel, inside)
-    plain, moved = (plain / rows)[None, :], (moved * steep / rows)[None, :]
+    average, inverse, scale, shift = _line(weight, bias, mean, inverse_std, channel, inside)
+    plain, moved = (plain / rows)[None, :], (moved * inverse / rows)[None, :]
     start = tl.program_id(1) * rows_each
     for at in range(start, tl.minimum(start + rows_each, rows), block):
         row = at + tl.arange(0, block)
         here = (row < rows)[:, None] & inside[None, :]
         place = row.to(tl.int64)[:, None] * channels + channel[None, :]
-        off, gradient = _through_relu(maps, above, place, here, average, scale, height, relu)
+        off, gradient = _through_relu(maps, above, place, here, average, scale, shift, relu)
         tl.store(of_maps + place, scale * (gradient - plain - off * moved), here)
