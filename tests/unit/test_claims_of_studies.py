@@ -23,12 +23,14 @@ def one_classifier(
     own: dict[str, tuple[float, ...]] | None = None,
     last: dict[str, tuple[float, ...]] | None = None,
 ) -> dict[str, Measurement]:
-    """The accuracy of the classifier on the way, and of the last, by family; alone, the last has 80 per cent."""
+    """The accuracy of the classifier on the way, and of the last, by family; alone, the last has about 80 per cent."""
     systems = {subject.name: subject for subject in find_experiment("why").subjects}
     made = {}
     for family in FAMILIES:
-        alone, *others = why_names(family)
-        made[alone] = network(alone, (100, 80))
+        *alone, _, _, _, _, _, _ = why_names(family)
+        others = why_names(family)[len(alone) :]
+        for name, accuracy in zip(alone, (79, 80, 81), strict=True):
+            made[name] = network(name, (100, accuracy))
         accuracies = zip((own or {}).get(family, STAIRS), (last or {}).get(family, NO_HARM), strict=True)
         for name, (first, final) in zip(others, accuracies, strict=True):
             made[name] = network(name, (50, first), (100, final))
@@ -39,7 +41,7 @@ def one_classifier(
 def test_accuracy_follows_the_place_in_every_network(msdnet: tuple[float, ...], holds: bool) -> None:
     finding = found("highly correlated", one_classifier(own={"MSDNet": msdnet}))
     assert finding.holds is holds
-    assert "1.00 in the DenseNet, 0.99 in the ResNet" in finding.measured
+    assert "0.99 in the DenseNet, 0.98 in the ResNet" in finding.measured
 
 
 @pytest.mark.parametrize(("resnet", "holds"), [(STAIRS, True), ((40.0, 50.0, 60.0, 70.0, 75.0, 79.0), False)])
@@ -51,12 +53,13 @@ def test_steps_of_the_staircase_are_per_cent_of_the_last_alone() -> None:
     assert "+5.0 +20.0 +5.0 +14.0 +5.0 %" in found("staircase", one_classifier()).measured
 
 
-@pytest.mark.parametrize(("second", "holds"), [(60.0, True), (45.2, False)])
+@pytest.mark.parametrize(("second", "holds"), [(60.0, True), (44.9, False)])
 def test_early_classifiers_are_met_at_the_others_places(second: float, holds: bool) -> None:
-    """MSDNet's first two are at 3/24 and 7/24 of the layers, the DenseNet's before them, at 7/58, and between them."""
+    """MSDNet's first are at 4/24, 7/24 and 11/24 of the layers, the DenseNet's before them, at 9/58, and at 17/58."""
     finding = found("accuracy of early classifiers", one_classifier(own={"MSDNet": (45.0, second, *STAIRS[2:])}))
-    rise = (second - 45) / (7 / 24 - 3 / 24)
-    before, between = 45 - rise * (3 / 24 - 7 / 58), 45 + rise * (13 / 58 - 3 / 24)
+    rise = (second - 45) / (7 / 24 - 4 / 24)
+    before = 45 - rise * (4 / 24 - 9 / 58)
+    between = second + (STAIRS[2] - second) / (11 / 24 - 7 / 24) * (17 / 58 - 7 / 24)
     assert finding.holds is holds
     assert f"{(before - 40) / 0.8:+.1f} {(between - 44) / 0.8:+.1f} % against the DenseNet's" in finding.measured
 
@@ -119,6 +122,7 @@ def ablated(
     [
         ((50.0, 60.0, 65.0), (60.0, 70.0, 75.0), True),
         ((50.0, 60.0, 74.5), (60.0, 70.0, 75.0), False),  # the last exit is as good
+        ((62.5, 67.5, 72.5), (65.0, 70.0, 75.0), False),  # worse everywhere, but not drastically
         ((60.0, 65.0, 70.0), (50.0, 60.0, 65.0), False),  # scales matter more
     ],
 )
@@ -154,8 +158,16 @@ def test_msdnet_is_not_credited_with_an_exit_that_costs_more() -> None:
     finding = found("only in the lower budget regions", networks)
     assert not finding.holds
     assert finding.measured == (
-        "exits without them: +0.0 +0.0 +0.0 points against MSDNet, at 50, 150, 300 million multiply-adds"
+        "exits without them: +0.0 +0.0 +0.0 points against MSDNet, at 50, 150, 300 million multiply-adds; "
+        "30.0 % at 40 million, where MSDNet has no answer yet"
     )
+
+
+@pytest.mark.parametrize(("same", "holds"), [((62.0, 68.0, 73.0), True), ((64.5, 69.5, 74.5), False)])
+def test_the_same_growth_at_all_scales_is_judged_on_average(same: tuple[float, float, float], holds: bool) -> None:
+    networks = ablated()
+    networks["ablation_same_growth"] = network("ablation_same_growth", *zip((50, 150, 300), same, strict=True))
+    assert found("the same growth at all scales", networks).holds is holds
 
 
 @pytest.mark.parametrize(("plain", "similar", "above"), [(74.5, True, True), (72.0, False, True), (65.5, False, False)])
@@ -198,6 +210,13 @@ def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
     assert not found("what is known of the budgets", all_of(EVEN, *nothing)).holds
     worse = weighted("prior_40m", 58, 68, 73)  # than equal weights, on the budgets that it is made for
     assert not found("what is known of the budgets", all_of(EVEN, FOR_20, worse, FOR_80)).holds
+    # Each is better than the opposite, and less than a point worse than equal weights: but it brings nothing.
+    hardly = (
+        weighted("prior_20m", 59.4, 69, 72),
+        weighted("prior_40m", 59.2, 69.5, 74),
+        weighted("prior_80m", 57, 70, 75),
+    )
+    assert not found("what is known of the budgets", all_of(EVEN, *hardly)).holds
 
 
 def test_equal_weights_do_well_unless_others_gain_a_point() -> None:

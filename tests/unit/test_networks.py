@@ -404,9 +404,10 @@ def test_cost_of_one_scale_at_a_time_by_hand() -> None:
         for layer in range(1, 7):
             block = (layer - 1) // 2  # how often the image has been halved
             factor, pixels = 2**block, (32 >> block) ** 2
-            if layer in (3, 5):  # the strided step, at the bottleneck factor of the scale it reads
-                new = (width + 6) // 2 if dense else 6
-                total += unit_cost(width * factor // 2, new * factor, factor // 2, 4 * pixels, pixels)
+            if layer in (3, 5):  # the strided step, which narrows what was concatenated to half
+                read, new = width * factor // 2, (width + 6) // 2 if dense else 6
+                bottleneck = min(read // 2 if dense else read, factor // 2 * new * factor)
+                total += read * bottleneck * 4 * pixels + 9 * bottleneck * new * factor * pixels
                 width = new
             else:
                 total += unit_cost(width * factor, 6 * factor, factor, pixels, pixels)

@@ -1,6 +1,7 @@
 """Experiments: what is missing is trained and measured, what is there is drawn, and nothing is mixed up."""
 
 import dataclasses
+import itertools
 import json
 import re
 import shutil
@@ -546,19 +547,29 @@ def test_parts_that_are_left_out_are_made_up_for_in_width() -> None:
 def test_relative_accuracy_is_that_over_the_network_without_a_classifier_on_the_way() -> None:
     (figure, final) = find_experiment("why").figures
     curve = next(curve for curve in figure.curves if curve.name == "ResNet")
-    alone, first, second = curve.subjects[0], curve.subjects[1], curve.subjects[2]
+    alone, again, _, first, second = curve.subjects[:5]
     found = [
         dataclasses.replace(measured(one.name, costs, accuracy), network=one.network.to_dict())
         for one, costs, accuracy in (
-            (alone, (30,), (0.8,)),
+            (alone, (30,), (0.79,)),
+            (again, (30,), (0.81,)),
             (first, (10, 30), (0.4, 0.76)),
             (second, (20, 30), (0.6, 0.8)),
         )
     ]
-    assert [place.x for place in curve.places(found)] == [7 / 56, 13 / 56]
-    assert [place.y for place in curve.places(found)] == [0.5, pytest.approx(0.75)]
-    assert [place.y for place in final.curves[-1].places(found)] == [pytest.approx(0.95), 1.0]
-    assert curve.places(found[1:]) == [], "without that network nothing can be said"
+    assert [place.x for place in curve.places(found)] == [9 / 56, 17 / 56]
+    assert [place.y for place in curve.places(found)] == pytest.approx([0.5, 0.75])
+    assert [place.y for place in final.curves[-1].places(found)] == pytest.approx([0.95, 1.0])
+    assert curve.places(found[2:]) == [], "without such a network nothing can be said"
+
+
+def test_places_in_figure_3_are_evenly_spaced() -> None:
+    """Or else steps over a pooling would be longer than the others, and a line a staircase."""
+    for curve in find_experiment("why").figures[0].curves:
+        places = sorted({one.network.exit_layers[0] for one in curve.subjects if len(one.network.exit_layers) > 1})
+        steps = [after - before for before, after in itertools.pairwise(places)]
+        assert len(places) == 6
+        assert max(steps) - min(steps) <= 1
 
 
 def test_a_prior_is_judged_against_equal_weights() -> None:

@@ -22,8 +22,7 @@ _ANSWER = "answer"  # so far, where exits are averaged
 class _Unit(nn.Sequential):
     """The paper's h (stride 1) or h~ (stride 2): a 1x1 bottleneck, then a 3x3 convolution."""
 
-    def __init__(self, inputs: int, outputs: int, bottleneck_factor: int, stride: int = 1) -> None:
-        bottleneck = min(inputs, bottleneck_factor * outputs)
+    def __init__(self, inputs: int, bottleneck: int, outputs: int, stride: int) -> None:
         super().__init__(
             ConvNormReLU(inputs, bottleneck, kernel=1),
             ConvNormReLU(bottleneck, outputs, kernel=3, stride=stride),
@@ -121,14 +120,15 @@ def _build_cell(grid: Grid, cell: Cell) -> nn.Module:
     if cell.layer == 0:
         return ConvNormReLU(grid.cells[wiring.reads[0]].channels, wiring.made, kernel=3, stride=2)
 
-    def unit(source: Cell, stride: int) -> _Unit:
-        outputs = wiring.made // len(wiring.reads)
-        return _Unit(grid.cells[source].channels, outputs, config.bottleneck_factors[source.scale - 1], stride)
+    def unit(source: Cell, stride: int, keeps: float = 1.0) -> _Unit:
+        inputs, outputs = grid.cells[source].channels, wiring.made // len(wiring.reads)
+        bottleneck = min(int(keeps * inputs), config.bottleneck_factors[source.scale - 1] * outputs)
+        return _Unit(inputs, bottleneck, outputs, stride)
 
+    if wiring.regular is None:  # one scale at a time: the step to the next scale, narrowing as a transition does
+        assert wiring.strided is not None
+        return unit(wiring.strided, stride=2, keeps=config.transition_ratio if config.dense else 1.0)
     strided = None if wiring.strided is None else unit(wiring.strided, stride=2)
-    if wiring.regular is None:  # one scale at a time: the step to the next scale
-        assert strided is not None
-        return strided
     return _Cell(wiring, unit(wiring.regular, stride=1), strided)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from msdnet.anytime import AnytimeCurve, Exponential, answer_probabilities
 from msdnet.config import MSDNetConfig, NetworkConfig, even
@@ -27,14 +28,17 @@ __all__ = [
 
 # --- figure 3: one classifier on the way, at six places
 
-# Two in each of three resolutions: after a third and two thirds of the nine blocks, or units, of each.
-_PLACES_OF_NINE = (3, 6, 12, 15, 21, 24)
-_PLACES_OF_MSDNET = (3, 7, 10, 14, 17, 21)  # evenly spaced in 24 layers
+# Evenly spaced: after every fourth of 27 blocks, or units, which is two in each resolution of nine. An MSDNet has 24
+# layers, and its places about the same shares of them.
+_PLACES_OF_27 = (4, 8, 12, 16, 20, 24)
+_PLACES_OF_MSDNET = (4, 7, 11, 14, 18, 21)
 FAMILIES = {
     "MSDNet": ("cifar_anytime", _PLACES_OF_MSDNET),
-    "DenseNet": ("densenet_bc_58_12", _PLACES_OF_NINE),
-    "ResNet": ("resnet_56", _PLACES_OF_NINE),
+    "DenseNet": ("densenet_bc_58_12", _PLACES_OF_27),
+    "ResNet": ("resnet_56", _PLACES_OF_27),
 }
+_SEEDS_ALONE = (0, 1, 2)
+"""Of a network with its last classifier alone: all others are judged by it, so that its own luck must be small."""
 _COLOURS = {"MSDNet": 0, "ResNet": 1, "DenseNet": 2}  # as in the other figures
 
 
@@ -55,19 +59,20 @@ def why_experiment(recipe: Recipe) -> Experiment:
 
 
 def why_names(family: str) -> tuple[str, ...]:
-    """Of a network with its last classifier alone, and with one more at each place in turn."""
+    """Of a network with its last classifier alone, from several seeds, and with one more at each place in turn."""
     name, places = FAMILIES[family]
-    return f"why_{name}", *(f"why_{name}_at_{place}" for place in places)
+    again = [f"_seed{seed}" if seed else "" for seed in _SEEDS_ALONE]
+    return tuple(f"why_{name}{which}" for which in (*again, *(f"_at_{place}" for place in places)))
 
 
 def _with_one_classifier(family: str, recipe: Recipe) -> tuple[Trained, ...]:
     name, places = FAMILIES[family]
     config = network_config(name)
     last = config.exit_layers[-1:] if isinstance(config, MSDNetConfig) else ()  # the others do not name their last
-    on_the_way = [(), *((place,) for place in places)]
+    variants = [((), seed) for seed in _SEEDS_ALONE] + [((place,), 0) for place in places]
     return tuple(
-        Trained(called, network_config(name, exits=(*exits, *last)), recipe)
-        for called, exits in zip(why_names(family), on_the_way, strict=True)
+        Trained(called, network_config(name, exits=(*on_the_way, *last)), recipe, seed)
+        for called, (on_the_way, seed) in zip(why_names(family), variants, strict=True)
     )
 
 
@@ -80,39 +85,44 @@ def _of_final(measured: Sequence[Measurement]) -> list[Place]:
 
 
 def relative_accuracy(measured: Sequence[Measurement], exit: int) -> list[Place]:
-    """The accuracy of an exit over that of the network that has only its last."""
-    alone = [one for one in measured if len(one.costs) == 1]
+    """The accuracy of an exit over that of the networks that have only their last, on average."""
+    alone = [one.test_accuracy[-1] for one in measured if len(one.costs) == 1]
     if not alone:
         return []
-    found = []
+    found, usual = [], sum(alone) / len(alone)
     for one in measured:
         if len(one.costs) > 1:
             config = NetworkConfig.from_dict(one.network)
             share = config.exit_layers[0] / config.depth
-            found.append(Place(share, one.test_accuracy[exit] / alone[0].test_accuracy[-1]))
+            found.append(Place(share, one.test_accuracy[exit] / usual))
     return sorted(found)
 
 
 # --- figure 10: what each part of MSDNet is good for
 
-# Growths with which each is nearest to 3.0e8 multiply-adds.
-_ABLATIONS: dict[str, dict[str, int | bool]] = {
+# Growths with which each is nearest to 3.0e8 multiply-adds. Without coarse scales, heads read fine maps: as wide as
+# MSDNet's they would take almost half of the cost, so that they are as wide as those of ResNet-MC.
+_ABLATIONS: dict[str, dict[str, Any]] = {
     "msdnet": {"growth": 15},
     "without_dense": {"growth": 30, "dense": False},
-    "without_scales": {"growth": 14, "multi_scale": False},
+    "without_scales": {"growth": 19, "multi_scale": False, "head_width": 64},
     "without_classifiers": {"growth": 16, "intermediate_classifiers": False},
     "plain": {"growth": 45, "dense": False, "multi_scale": False, "intermediate_classifiers": False},
+    "same_growth": {"growth": 38, "channel_factors": (1, 1, 1)},
 }
 
 
 def ablation_experiment(recipe: Recipe) -> Experiment:
-    """An MSDNet with six classifiers on the way, without each of its parts, and without all of them."""
+    """An MSDNet with six classifiers on the way, without each of its parts, without all of them, and with the same
+    growth at all scales.
+    """
     names = {
         "msdnet": "MSDNet",
         "without_dense": "without dense connections",
         "without_scales": "without several scales",
         "without_classifiers": "without classifiers on the way",
         "plain": "without all three",
+        "same_growth": "the same growth at all scales",
     }
     curves = []
     for colour, (name, changes) in enumerate(_ABLATIONS.items()):

@@ -17,6 +17,7 @@ from msdnet.reproduce.claims.systems import (
     within_budgets,
 )
 from msdnet.reproduce.comparison import (
+    ANYTIME_MSDNET,
     DENSENETS,
     FRACTALNET,
     IDENTICAL,
@@ -108,13 +109,20 @@ def _below_single_networks(measured: Results, on_par: float) -> Finding:
     """
     words, holds = [], True
     for name, singles in zip(WITH_CLASSIFIERS, (RESNETS, DENSENETS), strict=True):
-        single = sizes(measured.each(singles))
-        found = Tradeoff(single, single[-1].x).gains(anytime([measured[name]]))
-        against = [-gain for gain in (*found.within, *found.beyond)]
+        against = _against_singles(measured, name, singles)
         words.append(f"exits of {NAMES[name]} {listed(against)} points against single networks of their cost")
+        if ANYTIME_MSDNET in measured:
+            words[-1] += f" (of MSDNet {listed(_against_singles(measured, ANYTIME_MSDNET, singles))})"
         early = against[: (len(against) + 1) // 2]
         holds &= bool(early) and bool(np.mean(early) < -on_par)
     return Finding("; ".join(words), holds)
+
+
+def _against_singles(measured: Results, name: str, singles: tuple[str, ...]) -> list[float]:
+    """Points of each exit that can be compared."""
+    single = sizes(measured.each(singles))
+    found = Tradeoff(single, single[-1].x).gains(anytime([measured[name]]))
+    return [-gain for gain in (*found.within, *found.beyond)]
 
 
 def _budgets_are_kept(measured: Results) -> Finding:

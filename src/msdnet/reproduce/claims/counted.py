@@ -48,7 +48,7 @@ def _small_model(_: Results) -> Finding:
     parameters, error = _parameters(manifest.network), 100 * (1 - manifest.test.accuracy[-1])
     words = f"the model `{_SMALL_MODEL}`: {parameters:.2f} M parameters, {error:.2f} % of the test images wrong"
     if "teacher" in manifest.provenance:
-        words += "; another network taught it, unlike the paper's"
+        words += "; unlike the paper's, another network taught it, with stronger augmentation"
     return Finding(words, parameters < 1 and error < 7)
 
 

@@ -26,9 +26,4 @@ CLAIMS = (
         experiment="gallery",
         otherwise="for the eye: `msdnet reproduce gallery` shows those of a model",
     ),
-    Claim(
-        "MSDNets with the same growth at all scales have a worse trade-off of accuracy and cost",
-        "5.3",
-        otherwise="not measured: the paper shows no numbers",
-    ),
 )
