@@ -315,6 +315,13 @@ def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_pa
     assert own.stderr == ""
     tests = json.loads(own.stdout)["models"][0]["images"]
     assert 0 < tests < 20
+    grown = tmp_path / "grown"
+    shutil.copytree(place / "photos", grown)
+    shutil.copy(next((grown / "light").iterdir()), grown / "light" / "another.png")
+    again = run_here("evaluate", str(place / "bundle"), "--data", str(grown), "--json")
+    assert again.stderr == "", "an image more makes no other folder of it"
+    assert json.loads(again.stdout)["models"][0]["images"] in (tests, tests + 1)
+    shutil.rmtree(grown)
     (tmp_path / "light").mkdir()
     for path in sorted((place / "photos" / "light").iterdir())[:15]:
         (tmp_path / "light" / path.name).write_bytes(path.read_bytes())

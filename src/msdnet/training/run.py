@@ -268,7 +268,9 @@ def _facts(
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": describe_data(data),
-        "resize": resize_of(data),  # not among the above, which are compared with those of runs that do not tell it
+        # Not among the above, which are compared with those of runs that do not tell them:
+        "resize": resize_of(data),
+        "some_names": data.some_names,
     }
     return _json(facts)
 
