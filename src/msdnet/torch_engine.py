@@ -69,12 +69,14 @@ class TorchEngine(Engine):
 
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
-        # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W): nothing is moved on the way
+        # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W). Where another is wanted, bytes are moved
+        # sooner than the numbers that become of them.
         with self._here():
             pixels = self._given(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
             scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
+            pixels = pixels if self._channels_last else pixels.contiguous()
             normalised = torch.addcmul(self._shift, pixels.float(), scale)
-            state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
+            state = self.network.begin(normalised)
         return State(0, len(images), state.maps)
 
     @torch.inference_mode()

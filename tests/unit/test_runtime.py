@@ -153,6 +153,20 @@ def test_a_copy_of_a_state_is_as_good(model: Model) -> None:
     np.testing.assert_array_equal(model.engine.advance(after)[0], expected)
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
+def test_images_are_normalised_channel_by_channel(model: Model, rows: int, kind: type[np.generic]) -> None:
+    """To the numbers that the formula gives, in the layout that the stages read, alone and in batches."""
+    pixels = np.random.default_rng(7).integers(0, 256, (rows, 12, 12, 3), dtype=np.uint8)
+    given = pixels if kind is np.uint8 else (pixels / 255).astype(kind)
+    (normalised,) = (np.asarray(one) for one in model.engine.begin(given).maps.values())
+    spec = model.engine.images
+    expected = (pixels / 255 - np.array(spec.mean)) / np.array(spec.std)
+    assert normalised.dtype == np.float32
+    assert normalised.flags.c_contiguous
+    assert normalised == pytest.approx(expected.transpose(0, 3, 1, 2), abs=1e-5)
+
+
 def test_beginning_an_image_runs_no_stage(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are under way: a deadline may be running."""
     engine = OnnxEngine(tiny, threads=1)

@@ -69,12 +69,11 @@ class OnnxEngine(Engine):
     def begin(self, images: NDArray[Any]) -> State:
         pixels = images.transpose(0, 3, 1, 2)
         scale = self._scale / np.float32(255) if pixels.dtype == np.uint8 else self._scale
-        normalised = np.ascontiguousarray(pixels * scale + self._shift, dtype=np.float32)
         link = self._first_link() if images.shape == (1, *self.images.shape) else None
-        if link is None:
-            return State(0, len(images), {IMAGES: normalised})
-        np.copyto(link.maps[IMAGES], normalised)
-        return State(0, 1, link)
+        normalised = np.empty(pixels.shape, np.float32) if link is None else link.maps[IMAGES]
+        np.multiply(pixels, scale, out=normalised)  # the channels are moved on the way, while they are bytes
+        normalised += self._shift
+        return State(0, len(images), {IMAGES: normalised} if link is None else link)
 
     def _first_link(self) -> "_Link | None":
         """The begin of a chain that no image is in."""
