@@ -34,6 +34,7 @@ BUCKETS = sorted({1, 2, 3, *(part * 2**k for k in range(10) for part in (4, 5, 6
 
 
 _CAPTURING = threading.Lock()  # torch can capture one graph at a time in a process
+_SETTING = threading.Lock()  # cuDNN's settings are the whole process's: of two who change them, both must put them back
 
 
 class TorchEngine(Engine):
@@ -176,13 +177,14 @@ class TorchEngine(Engine):
 
     @contextmanager
     def _arithmetic(self) -> Iterator[None]:
-        on_gpu = self.device.type == "cuda"
-        exact = self.precision == "float32"
-        with (
-            torch.backends.cudnn.flags(enabled=True, allow_tf32=not exact, benchmark=on_gpu, benchmark_limit=3),
-            torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"),
-        ):
-            yield
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            if self.device.type != "cuda":
+                yield
+                return
+            exact = self.precision == "float32"
+            flags = torch.backends.cudnn.flags(enabled=True, allow_tf32=not exact, benchmark=True, benchmark_limit=3)
+            with _SETTING, flags:
+                yield
 
 
 @dataclass(frozen=True, eq=False)

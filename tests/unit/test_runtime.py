@@ -167,6 +167,13 @@ def test_images_are_normalised_channel_by_channel(model: Model, rows: int, kind:
     assert normalised == pytest.approx(expected.transpose(0, 3, 1, 2), abs=1e-5)
 
 
+def test_the_processor_leaves_cudnn_as_it_is(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings are the whole process's: two threads that change and restore them leave them changed."""
+    model = msdnet.load(tiny.folder, engine="torch", device="cpu")
+    monkeypatch.setattr("torch.backends.cudnn.flags", lambda **_: pytest.fail("cuDNN's settings are changed"))
+    model.classify(IMAGES[:3])
+
+
 def test_beginning_an_image_runs_no_stage(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are under way: a deadline may be running."""
     engine = OnnxEngine(tiny, threads=1)
