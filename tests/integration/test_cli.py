@@ -23,7 +23,7 @@ from msdnet.bundle import ImageSpec
 from msdnet.cli import app
 from msdnet.data.folder import FolderData
 from msdnet.export import export_network
-from msdnet.extras import TRAIN, install
+from msdnet.extras import BROUGHT_BY, install
 from msdnet.networks import create_network
 from tests.helpers import SMALL_SYSTEMS, TINY, run_here, settle
 
@@ -70,10 +70,12 @@ def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.M
         return run_here()
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    brought = [requirement.partition(">=")[0] for requirement in project["optional-dependencies"]["train"]]
-    assert brought == list(TRAIN.values())
-    hint = f"msdnet: this command needs scikit-learn: {install('train')}\n"
-    assert run_without("sklearn").stderr == hint
+    extras = project["optional-dependencies"]
+    assert len(extras["train"]) == len(BROUGHT_BY)
+    for module, (package, extra) in BROUGHT_BY.items():
+        having = [name for name, brought in extras.items() if package in [one.partition(">=")[0] for one in brought]]
+        assert extra == min(having, key=lambda name: len(extras[name])), "gigabytes of torch only for what needs it"
+        assert run_without(module).stderr == f"msdnet: this command needs {package}: {install(extra)}\n"
     for other in ("readline", "torch.no_such_part", "msdnet.gone"):
         with pytest.raises(ModuleNotFoundError, match=other):
             run_without(other)

@@ -312,7 +312,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {install('train')}\n"
+    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {install('sklearn')}\n"
     with pytest.raises(AttributeError, match="module 'msdnet' has no attribute 'MSDNetRegressor'"):
         _ = msdnet.MSDNetRegressor
 
