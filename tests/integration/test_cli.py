@@ -128,7 +128,7 @@ def test_show_counts_what_exits_cost() -> None:
     assert "--image-size is for networks" in model.stderr
 
 
-def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
+def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = settle(create_network(SMALL_SYSTEMS["resnet_mc"]))
     spec = ImageSpec(side=32, resize=32, mean=(0.5,) * 3, std=(0.2,) * 3)
     bundle = export_network(network, tmp_path / "mine", name="mine", classes=list("abcde"), images=spec)
@@ -137,6 +137,8 @@ def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
     assert shown.stdout.startswith(f"{bundle.folder}: resnet, 4 exits\n")
     assert f"{bundle.manifest.costs[2] / 1e6:,.2f} M" in shown.stdout
     assert shown.stdout.endswith("classes: a, b, c, d, e\n")
+    monkeypatch.chdir(tmp_path)
+    Path("resnet_110").mkdir()  # such as a run's
     assert run_here("show", "resnet_110").stdout == "resnet_110: resnet, 1 exit\n"
     refused = run_here("show", str(bundle.folder), "--svg", str(tmp_path / "grid.svg"))
     assert refused.returncode == 1

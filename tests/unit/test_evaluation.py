@@ -184,6 +184,19 @@ def test_a_model_is_found_by_name_or_folder(tiny: Bundle) -> None:
         assert find_bundle(name).manifest.name == name
 
 
+def test_other_folders_hide_no_model(tiny: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cifar10-small").mkdir()
+    assert find_bundle("cifar10-small").manifest.name == "cifar10-small"
+    with pytest.raises(FileNotFoundError, match="no bundle is there"):
+        find_bundle("./cifar10-small")
+    Path("mine").mkdir()
+    with pytest.raises(FileNotFoundError, match="mine: no bundle is there"):
+        find_bundle("mine")
+    shutil.copytree(tiny.folder, "cifar10-small", dirs_exist_ok=True)
+    assert find_bundle("cifar10-small").manifest.name == "tiny", "a bundle is what was meant"
+
+
 def test_a_folder_is_divided_as_for_training(tmp_path: Path) -> None:
     for name in ("ant", "bee"):
         (tmp_path / name).mkdir()
