@@ -566,6 +566,21 @@ def test_a_stopwatch_runs_while_it_is_started(monkeypatch: pytest.MonkeyPatch) -
     assert watch() == 3.0
 
 
+def test_a_call_inside_another_is_refused_and_not_waited_for(model: Model) -> None:
+    shared = model.shared_budget(budget=middle(model))
+
+    def asking() -> Iterator[NDArray[np.uint8]]:
+        yield IMAGES[0]
+        shared.classify(IMAGES[1])
+        yield IMAGES[2]
+
+    for arguments in ({"images": asking()}, {"images": IMAGES[0], "watch": lambda _: shared.classify(IMAGES[1])}):
+        with pytest.raises(RuntimeError, match="of a call that has not ended yet"):
+            shared.classify(**arguments)
+    with ThreadPoolExecutor(4) as threads:  # which take turns, and find the turn free
+        assert [len(result) for result in threads.map(shared.classify, [IMAGES[:5]] * 8)] == [5] * 8
+
+
 def test_seconds_are_a_budget_too(model: Model) -> None:
     times = model.profile([8], seconds=0.05).at(8)
     assert list(times.costs) == sorted(times.costs)
