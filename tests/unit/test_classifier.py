@@ -1,6 +1,7 @@
 """The scikit-learn estimator: scikit-learn's own checks, and what images and budgets add to them."""
 
 import errno
+import gc
 import os
 import pickle
 import signal
@@ -236,6 +237,20 @@ def test_the_same_random_state_gives_the_same_network() -> None:
     first = quick().fit(X, y)
     assert first._files == clone(first).fit(X, y)._files
     assert first._files != quick(random_state=np.random.RandomState(1)).fit(X, y)._files
+
+
+def test_the_bundle_of_the_model_is_there_as_long_as_the_model(fitted: MSDNetClassifier) -> None:
+    own = pickle.loads(pickle.dumps(fitted))
+    assert own.model_.bundle.folder != fitted.model_.bundle.folder
+    model = own.model_
+    del own
+    gc.collect()
+    model.bundle.check()
+    assert msdnet.load(model.bundle.folder).classes == model.classes
+    folder = model.bundle.folder
+    del model
+    gc.collect()
+    assert not folder.exists()
 
 
 def test_a_pickled_one_predicts_without_torch(fitted: MSDNetClassifier, tmp_path: Path) -> None:
