@@ -145,8 +145,10 @@ def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None,
 def _divided_by_name(
     root: Path, classes: tuple[str, ...], files: list[LabelledFile], held_out: int | None, seed: int
 ) -> DividedFolder:
-    test = [file for file in files if _fraction(file.path) < TEST_SHARE]
-    training = [file for file in files if _fraction(file.path) >= TEST_SHARE]
+    parts: tuple[list[LabelledFile], list[LabelledFile]] = ([], [])
+    for file in files:
+        parts[_fraction(file.path) < TEST_SHARE].append(file)
+    training, test = parts
     keys = [_fraction(f"{seed}/{file.path}") for file in training]
     limit = HELD_OUT_SHARE
     if held_out is not None:
