@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.cli.models import SkipUnreadable
+from msdnet.cli.options import Device, SkipUnreadable
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
@@ -33,7 +33,6 @@ Averaging = Annotated[
         "some, and none, on the held-out images.",
     ),
 ]
-Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, ... Default: a GPU if there is one.")]
 
 
 def export(
