@@ -16,6 +16,7 @@ from msdnet.bundle import (
     CARD,
     FORMAT,
     HELD_OUT,
+    IMAGES,
     MANIFEST,
     STAGES,
     WEIGHTS,
@@ -263,7 +264,7 @@ def _check(network: StagedNetwork, bundle: Bundle) -> None:
     engine, spec = OnnxEngine(bundle), bundle.manifest.images
     pixels = np.random.default_rng(0).integers(0, 256, (CHECKED_IMAGES, *spec.shape), dtype=np.uint8)
     state = engine.begin(pixels)
-    for exit, expected in enumerate(network(torch.from_numpy(state.maps["images"]))):
+    for exit, expected in enumerate(network(torch.from_numpy(state.maps[IMAGES]))):
         logits, state = engine.logits(state)
         reference = expected.numpy()
         error = float(np.abs(logits - reference).max() / max(float(np.abs(reference).max()), 1e-12))

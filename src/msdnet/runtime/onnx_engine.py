@@ -22,14 +22,13 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it writes an identity 
 
 import onnxruntime
 
-from msdnet.bundle import STAGES, Bundle
+from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES, STAGES, Bundle
 from msdnet.checks import check_whole
 from msdnet.machine import cores
 from msdnet.runtime.engine import Array, Engine, Rows, State
 
 __all__ = ["OnnxEngine", "make_session"]
 
-IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
 CHAINS = 4  # for images that are under way at the same time, each alone; any more do without one
 
@@ -47,7 +46,7 @@ class OnnxEngine(Engine):
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         self.threads = check_whole("threads", threads) if threads is not None else cores()
         self._session = make_session(bundle.folder / STAGES, self.threads)
-        names = json.loads(self._session.get_modelmeta().custom_metadata_map["stages"])
+        names = json.loads(self._session.get_modelmeta().custom_metadata_map[STAGE_NAMES])
         self._stages = [_Stage(*stage) for stage in names]
         self._nothing = {
             place.name: np.zeros([1] * len(place.shape), np.float32)
