@@ -2,7 +2,7 @@
 
 A GPU runs a stage of many small kernels faster than Python can launch them one by one, so each stage is captured once
 for each of a few batch sizes and then replayed whole. A batch is run in the next larger size: shrinking batches
-capture nothing anew. Stages are put into the GPU's queue, and only who asks for a result waits for it.
+capture nothing anew. Stages are put into the GPU's queue, and only whoever asks for a result waits for it.
 """
 
 import threading

@@ -79,7 +79,7 @@ def export(
     if manifest.held_out is not None:
         typer.echo(_shares("held-out", manifest.held_out, _counted(run, manifest.held_out.images)))
         if manifest.held_out.images < ENOUGH:
-            typer.echo("that is few to fit the thresholds of budgets to: some hundreds would make them surer")
+            typer.echo("few images to fit thresholds to; a few hundred make them more reliable")
     if manifest.test is not None:
         typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
     typer.echo(f"classify with it: msdnet classify PICTURES --model {bundle.folder}")

@@ -75,7 +75,7 @@ class OnnxEngine(Engine):
         return State(0, len(images), {IMAGES: normalised} if link is None else link)
 
     def _first_link(self) -> "_Link | None":
-        """The begin of a chain that no image is in."""
+        """The first place of a chain that no image is using."""
         for chain in self._chains:
             if (link := chain.link(0)) is not None:
                 return link
