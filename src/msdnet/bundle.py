@@ -24,9 +24,12 @@ __all__ = [
     "CARD",
     "FORMAT",
     "HELD_OUT",
+    "IMAGES",
     "MANIFEST",
     "RUN",
+    "STAGE",
     "STAGES",
+    "STAGE_NAMES",
     "WEIGHTS",
     "Bundle",
     "ImageSpec",
@@ -42,6 +45,13 @@ WEIGHTS = "weights.safetensors"
 STAGES = "stages.onnx"
 HELD_OUT = "held_out.safetensors"
 CARD = "card.md"
+
+IMAGES = "images"
+"""What the graphs call the images that the first stage takes, normalised."""
+STAGE = "stage"
+"""What the graph of all stages calls the number of the one to run, from 0 on."""
+STAGE_NAMES = "stages"
+"""Where its metadata have what each stage calls its inputs, by their places in the graph, and its outputs, in order."""
 
 RUN = "run.json"
 """What a training run's folder has in place of a manifest."""

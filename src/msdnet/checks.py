@@ -31,6 +31,7 @@ __all__ = [
     "from_mapping",
     "make_tuples",
     "numbers",
+    "read_table",
     "table_from_json",
     "whole_numbers",
 ]
@@ -129,8 +130,8 @@ def make_tuples(instance: object, *fields: str) -> None:
         object.__setattr__(instance, name, None if values is None else tuple(values))
 
 
-def table_from_json(text: str, what: str, newest: int) -> dict[str, Any]:
-    """The fields in a JSON text; its `format` must not be newer than what this version reads."""
+def table_from_json(text: str, what: str, newest: int | None = None) -> dict[str, Any]:
+    """The fields in a JSON text; its `format`, where it has one, must not be newer than what this version reads."""
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
@@ -138,9 +139,18 @@ def table_from_json(text: str, what: str, newest: int) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"{what}: must be a table of fields, got {type(values).__name__}")
     version = values.get("format")
-    if isinstance(version, int | float) and version > newest:
+    if newest is not None and isinstance(version, int | float) and version > newest:
         raise ValueError(f"{what}: format {version} is newer than this version of msdnet reads ({newest})")
     return values
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The fields in a JSON file that has no `format`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not JSON ({error})") from error
+    return table_from_json(text, str(path))
 
 
 def from_mapping(cls: type[T], values: object, what: str) -> T:

@@ -6,10 +6,12 @@ process, on another machine: a pickled classifier carries its bundle.
 
 import signal
 from collections.abc import Mapping
+from contextlib import ExitStack
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
+from weakref import finalize
 
 import numpy as np
 from numpy.random import RandomState
@@ -242,12 +244,14 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return self.model_.classify(_images(X), budget=budget, seconds=seconds, probabilities=probabilities)
 
     def _open(self) -> None:
-        """Put the bundle on ONNX Runtime, which then has all it needs in memory."""
-        with TemporaryDirectory(prefix="msdnet-") as scratch:
+        """Put the bundle on ONNX Runtime; its folder is there for as long as anyone has the bundle."""
+        with ExitStack() as ending:
+            scratch = ending.enter_context(TemporaryDirectory(prefix="msdnet-"))
             _write(self._files, Path(scratch))
             bundle = Bundle(scratch)
             bundle.check()
             self.model_, self._threads = Model(bundle, OnnxEngine(bundle, threads=self.threads)), self.threads
+            finalize(bundle, ending.pop_all().close)
         held_out = bundle.manifest.held_out
         assert held_out is not None
         self.costs_, self.held_out_accuracy_ = self.model_.costs, held_out.accuracy

@@ -151,7 +151,7 @@ def budget_point(
 
 
 def trained_on(model: Model) -> list[TrainedOn]:
-    """Which images of a folder were held out when the model was trained on it: nothing if that is not known, or CIFAR.
+    """What the model tells of the folder that it was trained on: nothing if that is not known, or CIFAR.
 
     With it `open_labelled` tells that folder, of which the test images are to be taken, from others.
     """
@@ -161,7 +161,7 @@ def trained_on(model: Model) -> list[TrainedOn]:
         return []
     # As it was asked for; of data that were opened by others, as it came out.
     held_out, seed = ({**provenance, **data}.get(key) for key in ("held_out", "held_out_seed"))
-    return [TrainedOn(provenance["held_out_sha256"], held_out, seed or 0)]
+    return [TrainedOn(provenance["held_out_sha256"], held_out, seed or 0, tuple(provenance.get("some_names", ())))]
 
 
 def evaluate(

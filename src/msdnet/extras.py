@@ -1,12 +1,28 @@
-"""What the extra `train` brings, and what to say where it is missing."""
+"""What extras bring, and what to say where one is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
-__all__ = ["TRAIN", "install", "needed_for"]
+__all__ = ["BROUGHT_BY", "Brought", "install", "needed_for"]
 
-TRAIN = {"torch": "torch", "torchvision": "torchvision", "onnx": "onnx", "pooch": "pooch", "sklearn": "scikit-learn"}
-"""Modules, and what these are called where they are installed from."""
+
+class Brought(NamedTuple):
+    """What to install for a module."""
+
+    package: str
+    extra: str
+    """The smallest that has it."""
+
+
+BROUGHT_BY = {
+    "torch": Brought("torch", "train"),
+    "torchvision": Brought("torchvision", "train"),
+    "onnx": Brought("onnx", "train"),
+    "pooch": Brought("pooch", "train"),
+    "sklearn": Brought("scikit-learn", "sklearn"),
+}
+"""By the name of the module."""
 
 
 def install(extra: str) -> str:
@@ -23,6 +39,7 @@ def needed_for(what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in TRAIN:
+        brought = BROUGHT_BY.get(error.name or "")
+        if brought is None:
             raise
-        raise ImportError(f"{what} needs {TRAIN[error.name]}: {install('train')}") from error
+        raise ImportError(f"{what} needs {brought.package}: {install(brought.extra)}") from error

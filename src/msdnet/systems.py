@@ -281,7 +281,8 @@ class TorchvisionConfig(NetworkConfig, kind="torchvision"):
 
     @property
     def smallest_side(self) -> int:
-        return 63 if self.name == "alexnet" else 33  # what its pools still shrink; a pixel is left of the others' maps
+        # AlexNet's pools need 63; one pixel is left of the others' maps at 33.
+        return 63 if self.name == "alexnet" else 33
 
 
 def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 A GPU runs a stage of many small kernels faster than Python can launch them one by one, so each stage is captured once
 for each of a few batch sizes and then replayed whole. A batch is run in the next larger size: shrinking batches
-capture nothing anew. Stages are put into the GPU's queue, and only who asks for a result waits for it.
+capture nothing anew. Stages are put into the GPU's queue, and only whoever asks for a result waits for it.
 """
 
 import threading
@@ -34,6 +34,7 @@ BUCKETS = sorted({1, 2, 3, *(part * 2**k for k in range(10) for part in (4, 5, 6
 
 
 _CAPTURING = threading.Lock()  # torch can capture one graph at a time in a process
+_SETTING = threading.Lock()  # cuDNN's settings are the whole process's: of two who change them, both must put them back
 
 
 class TorchEngine(Engine):
@@ -69,12 +70,14 @@ class TorchEngine(Engine):
 
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
-        # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W): nothing is moved on the way
+        # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W). Where another is wanted, bytes are moved
+        # sooner than the numbers that become of them.
         with self._here():
             pixels = self._given(np.require(images, requirements=["C", "W"])).permute(0, 3, 1, 2)
             scale = self._scale / 255 if pixels.dtype == torch.uint8 else self._scale
+            pixels = pixels if self._channels_last else pixels.contiguous()
             normalised = torch.addcmul(self._shift, pixels.float(), scale)
-            state = self.network.begin(normalised if self._channels_last else normalised.contiguous())
+            state = self.network.begin(normalised)
         return State(0, len(images), state.maps)
 
     @torch.inference_mode()
@@ -175,13 +178,14 @@ class TorchEngine(Engine):
 
     @contextmanager
     def _arithmetic(self) -> Iterator[None]:
-        on_gpu = self.device.type == "cuda"
-        exact = self.precision == "float32"
-        with (
-            torch.backends.cudnn.flags(enabled=True, allow_tf32=not exact, benchmark=on_gpu, benchmark_limit=3),
-            torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"),
-        ):
-            yield
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            if self.device.type != "cuda":
+                yield
+                return
+            exact = self.precision == "float32"
+            flags = torch.backends.cudnn.flags(enabled=True, allow_tf32=not exact, benchmark=True, benchmark_limit=3)
+            with _SETTING, flags:
+                yield
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,9 @@ __all__ = ["check_free", "new_folder", "write_atomically", "write_output"]
 # After so long nobody still writes to a scratch file or folder: its writer was killed.
 _ABANDONED_SECONDS = 3600
 
+# Of a name, in that of its scratch file: at four bytes each, with what is added, fewer than the 255 a name may have.
+_KEPT_CHARACTERS = 50
+
 
 def write_atomically(path: Path, content: bytes, *, new: bool = False) -> None:
     """Put a whole file in place at once; if that fails, what was there is still there.
@@ -63,7 +66,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     _clear_abandoned(folder)
     with tempfile.TemporaryDirectory(
-        prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent, ignore_cleanup_errors=True
+        prefix=f"{_scratch_name(folder)}.", suffix=".partial", dir=folder.parent, ignore_cleanup_errors=True
     ) as own:
         scratch = Path(own, folder.name)  # inside, since others may not look into what tempfile makes
         scratch.mkdir()
@@ -112,13 +115,18 @@ def _scratch(path: Path, content: bytes) -> Iterator[Path]:
     """A file of one's own, so that no other process writes into it; whatever happens, it is gone afterwards."""
     _clear_abandoned(path)
     # Chance, since processes in two containers that share a folder may have the same number.
-    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    scratch = path.with_name(f"{_scratch_name(path)}.{secrets.token_hex(4)}.partial")
     try:
         with scratch.open("xb") as file:
             _write(file, content)
         yield scratch
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _scratch_name(path: Path) -> str:
+    """How the names of its scratch files and folders begin."""
+    return f".{path.name[:_KEPT_CHARACTERS]}"
 
 
 def _write(file: IO[bytes], content: bytes) -> None:
@@ -132,7 +140,7 @@ def _clear_abandoned(path: Path) -> None:
 
     That goes by age: whether a process still runs cannot be told where machines or containers share a folder.
     """
-    for scratch in path.parent.glob(f".{glob.escape(path.name)}.*partial"):
+    for scratch in path.parent.glob(f"{glob.escape(_scratch_name(path))}.*partial"):
         with suppress(OSError):  # another process may have been faster
             if time.time() - scratch.stat().st_mtime > _ABANDONED_SECONDS:
                 shutil.rmtree(scratch) if scratch.is_dir() else scratch.unlink()

@@ -23,7 +23,7 @@ from msdnet.bundle import ImageSpec
 from msdnet.cli import app
 from msdnet.data.folder import FolderData
 from msdnet.export import export_network
-from msdnet.extras import TRAIN, install
+from msdnet.extras import BROUGHT_BY, install
 from msdnet.networks import create_network
 from tests.helpers import SMALL_SYSTEMS, TINY, run_here, settle
 
@@ -70,10 +70,12 @@ def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.M
         return run_here()
 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    brought = [requirement.partition(">=")[0] for requirement in project["optional-dependencies"]["train"]]
-    assert brought == list(TRAIN.values())
-    hint = f"msdnet: this command needs scikit-learn: {install('train')}\n"
-    assert run_without("sklearn").stderr == hint
+    extras = project["optional-dependencies"]
+    assert len(extras["train"]) == len(BROUGHT_BY)
+    for module, (package, extra) in BROUGHT_BY.items():
+        having = [name for name, brought in extras.items() if package in [one.partition(">=")[0] for one in brought]]
+        assert extra == min(having, key=lambda name: len(extras[name])), "gigabytes of torch only for what needs it"
+        assert run_without(module).stderr == f"msdnet: this command needs {package}: {install(extra)}\n"
     for other in ("readline", "torch.no_such_part", "msdnet.gone"):
         with pytest.raises(ModuleNotFoundError, match=other):
             run_without(other)
@@ -126,7 +128,7 @@ def test_show_counts_what_exits_cost() -> None:
     assert "--image-size is for networks" in model.stderr
 
 
-def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
+def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = settle(create_network(SMALL_SYSTEMS["resnet_mc"]))
     spec = ImageSpec(side=32, resize=32, mean=(0.5,) * 3, std=(0.2,) * 3)
     bundle = export_network(network, tmp_path / "mine", name="mine", classes=list("abcde"), images=spec)
@@ -135,6 +137,8 @@ def test_a_network_without_a_grid_is_shown_without_one(tmp_path: Path) -> None:
     assert shown.stdout.startswith(f"{bundle.folder}: resnet, 4 exits\n")
     assert f"{bundle.manifest.costs[2] / 1e6:,.2f} M" in shown.stdout
     assert shown.stdout.endswith("classes: a, b, c, d, e\n")
+    monkeypatch.chdir(tmp_path)
+    Path("resnet_110").mkdir()  # such as a run's
     assert run_here("show", "resnet_110").stdout == "resnet_110: resnet, 1 exit\n"
     refused = run_here("show", str(bundle.folder), "--svg", str(tmp_path / "grid.svg"))
     assert refused.returncode == 1
@@ -234,7 +238,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
     assert re.search(r"^test accuracy of the exits, on \d+ images: [\d.]+ [\d.]+ %$", done.stdout, re.MULTILINE)
-    assert "that is few to fit the thresholds" in done.stdout
+    assert "few images to fit thresholds to" in done.stdout
     assert done.stdout.endswith(f"classify with it: msdnet classify PICTURES --model {folder / 'bundle'}\n")
     return folder
 
@@ -315,6 +319,13 @@ def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_pa
     assert own.stderr == ""
     tests = json.loads(own.stdout)["models"][0]["images"]
     assert 0 < tests < 20
+    grown = tmp_path / "grown"
+    shutil.copytree(place / "photos", grown)
+    shutil.copy(next((grown / "light").iterdir()), grown / "light" / "another.png")
+    again = run_here("evaluate", str(place / "bundle"), "--data", str(grown), "--json")
+    assert again.stderr == "", "an image more makes no other folder of it"
+    assert json.loads(again.stdout)["models"][0]["images"] in (tests, tests + 1)
+    shutil.rmtree(grown)
     (tmp_path / "light").mkdir()
     for path in sorted((place / "photos" / "light").iterdir())[:15]:
         (tmp_path / "light" / path.name).write_bytes(path.read_bytes())

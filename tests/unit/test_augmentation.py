@@ -111,11 +111,16 @@ def test_a_pasted_rectangle_takes_the_area_drawn_where_it_fits() -> None:
     assert labels.diagonal().tolist() == pytest.approx([0.75, 0.36], abs=0.01)
 
 
-def test_an_unreadable_image_has_no_share_of_any_class() -> None:
+@pytest.mark.parametrize("augmentation", [Augmentation(mixup=1), Augmentation(cutmix=1)])
+def test_an_unreadable_image_has_no_share_of_any_class(augmentation: Augmentation) -> None:
+    """And takes none from the image that it would have been mixed with."""
     data = ColouredSquares()
-    data._labels[:] = UNREADABLE
-    for batch in augmented_batches(data, recipe(Augmentation(cutmix=0.5, mixup=0.5)), Epoch(16, 0)):
-        assert not batch.labels.any()
+    data._labels[::4] = UNREADABLE
+    plain = [batch.labels for batch in data.training_batches(Epoch(16, 0))]
+    mixed = [batch.labels for batch in augmented_batches(data, recipe(augmentation), Epoch(16, 0))]
+    for before, after in zip(plain, mixed, strict=True):
+        assert 0 < (before == UNREADABLE).sum() < 16
+        assert after.sum(dim=1).tolist() == pytest.approx((before != UNREADABLE).float().tolist())
 
 
 def test_erasing_blanks_one_rectangle_of_the_chosen() -> None:

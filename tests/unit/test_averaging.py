@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from msdnet.bundle import HELD_OUT, Bundle
+from msdnet.config import MSDNetConfig
 from msdnet.data.base import Batch
 from msdnet.export import export_run
 from msdnet.export.averaging import POWERS, averaged, choose_averaging
 from msdnet.files import Part
 from msdnet.networks import create_network
+from msdnet.runtime.tensors import read_tensors
 from msdnet.training import train
 from msdnet.training.display import Display
 from msdnet.training.recipe import Loss
@@ -23,8 +26,11 @@ from tests.unit.test_training import QUICK
 class HeldOutOnly(ColouredSquares):
     """Whose test images nobody may look at."""
 
+    looks = 0
+
     def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
         assert part == "held_out"
+        self.looks += 1
         return super().batches(part, batch_size)
 
 
@@ -53,15 +59,27 @@ def test_the_best_on_the_images_is_chosen_and_of_equals_the_first() -> None:
     assert choose_averaging(TINY, alike, labels).power is None
 
 
-def test_a_run_is_exported_with_the_best_and_no_test_image_is_seen(tmp_path: Path) -> None:
+def averaging_of(bundle: Bundle) -> float | None:
+    config = bundle.manifest.network
+    assert isinstance(config, MSDNetConfig)
+    return config.averaging
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_run_is_exported_with_the_best_and_no_test_image_is_seen(tmp_path: Path, half: bool) -> None:
     data = HeldOutOnly()
     train(QUICK, data=data, network=TINY, out=tmp_path / "run", device="cpu", display=Display())
-    bundle = export_run(tmp_path / "run", tmp_path / "bundle", data=data, averaging="best", device="cpu")
+    data.looks = 0
+    bundle = export_run(tmp_path / "run", tmp_path / "bundle", data=data, averaging="best", half=half, device="cpu")
+    assert data.looks == 1, "enough for the choice and for what the bundle keeps"
+    judged = export_run(tmp_path / "run", tmp_path / "same", data=data, averaging=averaging_of(bundle), half=half)
+    for name, values in read_tensors(judged, HELD_OUT).items():
+        assert read_tensors(bundle, HELD_OUT)[name] == pytest.approx(values, abs=1e-5)
     told = bundle.manifest.provenance["averaging"]
     assert bundle.manifest.held_out is not None
     assert bundle.manifest.held_out.accuracy == pytest.approx(told["held_out_accuracy"][told["chosen"]])
     assert list(told["held_out_accuracy"]) == ["none", "0", "0.5", "1", "2"]
-    power = bundle.manifest.network.averaging  # type: ignore[attr-defined]
+    power = averaging_of(bundle)
     assert told["chosen"] == ("none" if power is None else f"{power:g}")
     with pytest.raises(ValueError, match="found on held-out images"):
         export_run(tmp_path / "run", tmp_path / "x", data=data, averaging="best", held_out=False, device="cpu")

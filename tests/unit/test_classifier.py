@@ -1,6 +1,7 @@
 """The scikit-learn estimator: scikit-learn's own checks, and what images and budgets add to them."""
 
 import errno
+import gc
 import os
 import pickle
 import signal
@@ -238,6 +239,20 @@ def test_the_same_random_state_gives_the_same_network() -> None:
     assert first._files != quick(random_state=np.random.RandomState(1)).fit(X, y)._files
 
 
+def test_the_bundle_of_the_model_is_there_as_long_as_the_model(fitted: MSDNetClassifier) -> None:
+    own = pickle.loads(pickle.dumps(fitted))
+    assert own.model_.bundle.folder != fitted.model_.bundle.folder
+    model = own.model_
+    del own
+    gc.collect()
+    model.bundle.check()
+    assert msdnet.load(model.bundle.folder).classes == model.classes
+    folder = model.bundle.folder
+    del model
+    gc.collect()
+    assert not folder.exists()
+
+
 def test_a_pickled_one_predicts_without_torch(fitted: MSDNetClassifier, tmp_path: Path) -> None:
     (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
     X, _ = squares()
@@ -312,7 +327,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {install('train')}\n"
+    assert done.stdout == f"MSDNetClassifier needs scikit-learn: {install('sklearn')}\n"
     with pytest.raises(AttributeError, match="module 'msdnet' has no attribute 'MSDNetRegressor'"):
         _ = msdnet.MSDNetRegressor
 

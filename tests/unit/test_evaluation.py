@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +184,19 @@ def test_a_model_is_found_by_name_or_folder(tiny: Bundle) -> None:
         assert find_bundle(name).manifest.name == name
 
 
+def test_other_folders_hide_no_model(tiny: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cifar10-small").mkdir()
+    assert find_bundle("cifar10-small").manifest.name == "cifar10-small"
+    with pytest.raises(FileNotFoundError, match="no bundle is there"):
+        find_bundle("./cifar10-small")
+    Path("mine").mkdir()
+    with pytest.raises(FileNotFoundError, match="mine: no bundle is there"):
+        find_bundle("mine")
+    shutil.copytree(tiny.folder, "cifar10-small", dirs_exist_ok=True)
+    assert find_bundle("cifar10-small").manifest.name == "tiny", "a bundle is what was meant"
+
+
 def test_a_folder_is_divided_as_for_training(tmp_path: Path) -> None:
     for name in ("ant", "bee"):
         (tmp_path / name).mkdir()
@@ -227,6 +241,28 @@ def test_only_the_folder_of_the_training_is_divided(tmp_path: Path, held_out: in
         open_labelled(new, **known)  # type: ignore[arg-type]
 
 
+def test_a_folder_that_has_changed_since_the_training_is_still_known(tmp_path: Path) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    squares_in(own, "ant", "bee", "cow", count=60)
+    squares_in(other, "ant", "bee", "cow", count=5)
+    data = FolderData(own, crop_size=16, workers=0, held_out=20)
+    training = {str(own / path) for part in ("train", "held_out") for path in data.paths(part)}
+    known = [TrainedOn(fingerprint(data.held_out_indices), 20, 0, data.some_names)]
+    for path in (own / "ant" / "new.png", *(own / "bee" / f"new{k}.png" for k in range(40))):
+        Image.new("RGB", (20, 20)).save(path)
+    grown = open_labelled(own, classes=data.classes, trained_on=known)
+    assert not training.intersection(grown.images)
+    assert {str(own / path) for path in data.paths("test")} < set(grown.images)
+    assert grown.name == f"own, test: {len(grown.labels)} of 221 images"
+    shutil.rmtree(own / "cow")
+    shrunk = open_labelled(own, classes=data.classes, trained_on=known)
+    assert shrunk.images == [path for path in grown.images if "cow" not in path]
+    for path in other.rglob("*.png"):
+        path.rename(path.with_name(f"photo{path.name}"))
+    with pytest.warns(UserWarning, match="not the folder that the model was trained on, or changed too much since"):
+        assert len(open_labelled(other, classes=data.classes, trained_on=known).labels) == 15
+
+
 def test_test_images_beside_those_for_training_may_be_of_some_classes(tmp_path: Path) -> None:
     squares_in(tmp_path / "train", "ant", "bee", count=2)
     squares_in(tmp_path / "val", "bee", count=2)
@@ -263,5 +299,7 @@ def test_a_model_tells_which_folder_it_was_trained_on(tiny: Bundle, data: dict[s
     told = {"data": data, "held_out_sha256": "abc", "held_out": 12, "held_out_seed": 5}
     model.manifest = dataclasses.replace(model.manifest, provenance=told)
     assert trained_on(model) == expected
+    model.manifest = dataclasses.replace(model.manifest, provenance=told | {"some_names": ["12", "34"]})
+    assert [one.names for one in trained_on(model)] == [("12", "34")] * len(trained_on(model))
     model.manifest = dataclasses.replace(model.manifest, provenance={"data": data})
     assert trained_on(model) == []

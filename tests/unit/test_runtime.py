@@ -153,6 +153,27 @@ def test_a_copy_of_a_state_is_as_good(model: Model) -> None:
     np.testing.assert_array_equal(model.engine.advance(after)[0], expected)
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
+def test_images_are_normalised_channel_by_channel(model: Model, rows: int, kind: type[np.generic]) -> None:
+    """To the numbers that the formula gives, in the layout that the stages read, alone and in batches."""
+    pixels = np.random.default_rng(7).integers(0, 256, (rows, 12, 12, 3), dtype=np.uint8)
+    given = pixels if kind is np.uint8 else (pixels / 255).astype(kind)
+    (normalised,) = (np.asarray(one) for one in model.engine.begin(given).maps.values())
+    spec = model.engine.images
+    expected = (pixels / 255 - np.array(spec.mean)) / np.array(spec.std)
+    assert normalised.dtype == np.float32
+    assert normalised.flags.c_contiguous
+    assert normalised == pytest.approx(expected.transpose(0, 3, 1, 2), abs=1e-5)
+
+
+def test_the_processor_leaves_cudnn_as_it_is(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings are the whole process's: two threads that change and restore them leave them changed."""
+    model = msdnet.load(tiny.folder, engine="torch", device="cpu")
+    monkeypatch.setattr("torch.backends.cudnn.flags", lambda **_: pytest.fail("cuDNN's settings are changed"))
+    model.classify(IMAGES[:3])
+
+
 def test_beginning_an_image_runs_no_stage(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are under way: a deadline may be running."""
     engine = OnnxEngine(tiny, threads=1)
@@ -543,6 +564,21 @@ def test_a_stopwatch_runs_while_it_is_started(monkeypatch: pytest.MonkeyPatch) -
     with watch:
         now = 10.0
     assert watch() == 3.0
+
+
+def test_a_call_inside_another_is_refused_and_not_waited_for(model: Model) -> None:
+    shared = model.shared_budget(budget=middle(model))
+
+    def asking() -> Iterator[NDArray[np.uint8]]:
+        yield IMAGES[0]
+        shared.classify(IMAGES[1])
+        yield IMAGES[2]
+
+    for arguments in ({"images": asking()}, {"images": IMAGES[0], "watch": lambda _: shared.classify(IMAGES[1])}):
+        with pytest.raises(RuntimeError, match="of a call that has not ended yet"):
+            shared.classify(**arguments)
+    with ThreadPoolExecutor(4) as threads:  # which take turns, and find the turn free
+        assert [len(result) for result in threads.map(shared.classify, [IMAGES[:5]] * 8)] == [5] * 8
 
 
 def test_seconds_are_a_budget_too(model: Model) -> None:

@@ -70,3 +70,12 @@ def test_where_no_run_has_begun_nothing_is_written(tmp_path: Path, clock: Clock)
     with noting_time(tmp_path / "none", SharedTime(clock.monotonic)):
         clock.now += 1
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"[]", b"\xff", b'{"seconds": "long"}', b'{"hours": 1}'])
+def test_a_damaged_file_is_told_of_before_anything_is_done(tmp_path: Path, clock: Clock, damaged: bytes) -> None:
+    """Afterwards it would be told in place of what went wrong inside."""
+    one, _ = runs(tmp_path)
+    (one / "time.json").write_bytes(damaged)
+    with pytest.raises((ValueError, TypeError), match=r"one/time\.json"), noting_time(one, SharedTime(clock.monotonic)):
+        pytest.fail("something is done")

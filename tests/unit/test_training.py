@@ -387,8 +387,8 @@ def test_divergence_in_the_last_step_of_an_epoch_is_named_by_that_epoch(
     ("content", "message"),
     [
         ("{}", "not that of a run: no data, images, network, recipe, seed in it"),
-        ('{"seed": 1', "run.json: not whole"),
-        ("[]", "must hold a JSON object, got list"),
+        ('{"seed": 1', "run.json: not JSON"),
+        ("[]", "must be a table of fields, got list"),
     ],
 )
 def test_refuses_a_run_file_of_nonsense(tmp_path: Path, content: str, message: str) -> None:

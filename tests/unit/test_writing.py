@@ -110,6 +110,19 @@ def test_what_killed_processes_have_left_is_cleared_away(tmp_path: Path) -> None
     assert set(tmp_path.iterdir()) == {path, fresh, other}
 
 
+@pytest.mark.parametrize("name", ["a" * 255, "\N{SNAKE}" * 63], ids=["ascii", "wide"])
+def test_any_name_that_a_file_can_have_will_do(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"plain")
+    write_atomically(tmp_path / name, b"one")
+    assert (tmp_path / name).read_bytes() == b"one"
+    (tmp_path / name).unlink()
+    write_atomically(tmp_path / name, b"two", new=True)
+    (tmp_path / name).unlink()
+    with new_folder(tmp_path / name):
+        pass
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+
+
 # Files that people name
 
 

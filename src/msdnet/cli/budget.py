@@ -8,8 +8,8 @@ import typer
 
 from msdnet.amounts import parse_budgets
 from msdnet.checks import check_svg_writable
-from msdnet.cli.classify import DEFAULT_MODEL, Threads
 from msdnet.cli.names import complete_models
+from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, Threads
 from msdnet.cli.tables import print_table
 from msdnet.writing import write_output
 
@@ -26,13 +26,9 @@ ModelName = Annotated[
         autocompletion=complete_models,
     ),
 ]
-Budgets = Annotated[
-    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full).")
-]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the curve into this SVG file.")]
 Batches = Annotated[str | None, typer.Option(metavar="SIZES", help="Sizes of batches to measure: 1,32.")]
 Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to measure each size.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _BAR = 30  # characters
 

@@ -12,6 +12,7 @@ import typer
 
 from msdnet.amounts import parse_seconds
 from msdnet.cli.names import complete_models
+from msdnet.cli.options import DEFAULT_MODEL, Threads
 from msdnet.cli.pictures import find_pictures
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from msdnet.runtime import Model, SharedBudget
     from msdnet.runtime.images import Readable
 
-__all__ = ["DEFAULT_MODEL", "Threads", "classify"]
+__all__ = ["classify"]
 
-DEFAULT_MODEL = "cifar10-anytime"
 NOT_ALL = 3  # what the command ends with when some pictures could not be read
 
 Paths = Annotated[
@@ -53,10 +53,7 @@ Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in a
 Steady = Annotated[
     bool, typer.Option("--steady", help="Hold the average for images that are harder or easier than the model expects.")
 ]
-Threads = Annotated[
-    int | None, typer.Option(metavar="N", help="Of the processor, to compute with; by default one for each core.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
+Lines = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
 
 def classify(
@@ -68,7 +65,7 @@ def classify(
     hard: Hard = False,
     steady: Steady = False,
     threads: Threads = None,
-    as_json: Json = False,
+    as_json: Lines = False,
 ) -> None:
     """Classify pictures, within a budget if there is one.
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from msdnet.checks import check_file_writable
-from msdnet.cli.classify import DEFAULT_MODEL
 from msdnet.cli.names import complete_models
+from msdnet.cli.options import DEFAULT_MODEL
 from msdnet.cli.tables import plain_console, print_table
 
 if TYPE_CHECKING:

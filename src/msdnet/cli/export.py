@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.cli.models import SkipUnreadable
+from msdnet.cli.options import Device, SkipUnreadable
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
@@ -33,7 +33,6 @@ Averaging = Annotated[
         "some, and none, on the held-out images.",
     ),
 ]
-Device = Annotated[str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, ... Default: a GPU if there is one.")]
 
 
 def export(
@@ -80,7 +79,7 @@ def export(
     if manifest.held_out is not None:
         typer.echo(_shares("held-out", manifest.held_out, _counted(run, manifest.held_out.images)))
         if manifest.held_out.images < ENOUGH:
-            typer.echo("that is few to fit the thresholds of budgets to: some hundreds would make them surer")
+            typer.echo("few images to fit thresholds to; a few hundred make them more reliable")
     if manifest.test is not None:
         typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
     typer.echo(f"classify with it: msdnet classify PICTURES --model {bundle.folder}")

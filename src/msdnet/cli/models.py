@@ -10,6 +10,7 @@ import typer
 
 from msdnet.amounts import parse_budgets
 from msdnet.cli.names import complete_models
+from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
 from msdnet.cli.tables import plain_console, print_table
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from msdnet.files import Labelled
     from msdnet.runtime import Model
 
-__all__ = ["SAMPLES", "Dataset", "SkipUnreadable", "evaluate", "models", "open_images"]
+__all__ = ["SAMPLES", "evaluate", "models", "open_images"]
 
 SAMPLES = "samples"
 
@@ -38,20 +39,9 @@ Data = Annotated[
         help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here.",
     ),
 ]
-Dataset = Annotated[
-    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
-]
 Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out to see what thresholds are fitted to.")]
-Budgets = Annotated[
-    str | None,
-    typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full network)."),
-]
 Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
 Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]
-SkipUnreadable = Annotated[
-    bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on without them.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def models(as_json: Json = False) -> None:

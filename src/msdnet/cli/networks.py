@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msdnet.bundle import MANIFEST
 from msdnet.checks import check_svg_writable
 from msdnet.cli.names import complete_networks
 from msdnet.cli.tables import print_table
@@ -68,11 +69,13 @@ def show(
 
     if svg is not None:
         check_svg_writable(svg)
-    manifest = find_bundle(name).manifest if name in model_names() or Path(name).is_dir() else None
+    is_network = name in PRESETS or name in SYSTEMS
+    is_model = name in model_names() or (Path(name) / MANIFEST).is_file() or (Path(name).is_dir() and not is_network)
+    manifest = find_bundle(name).manifest if is_model else None
     if manifest is not None and image_size is not None:
         raise ValueError(f"--image-size is for networks; the model {name} has images of {manifest.images.side} pixels")
     own = read_network(name)
-    if manifest is None and own == name and name not in PRESETS and name not in SYSTEMS:
+    if manifest is None and own == name and not is_network:
         known = [*PRESETS, *SYSTEMS, *model_names()]
         raise ValueError(f"no network, model or folder is called {name!r}; {did_you_mean(name, known)}")
     config = network_config(own) if manifest is None else manifest.network

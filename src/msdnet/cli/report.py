@@ -8,14 +8,15 @@ import typer
 
 from msdnet.bundle import is_run
 from msdnet.checks import check_file_writable, check_folder_writable
-from msdnet.cli.models import SAMPLES, Dataset, SkipUnreadable, open_images
+from msdnet.cli.models import SAMPLES, open_images
 from msdnet.cli.names import complete_models
+from msdnet.cli.options import Classes, Dataset, SkipUnreadable
 from msdnet.extras import install
 
 if TYPE_CHECKING:
     from msdnet.files import Unreadable
 
-__all__ = ["Classes", "report"]
+__all__ = ["report"]
 
 Target = Annotated[
     str,
@@ -31,14 +32,6 @@ Data = Annotated[
     typer.Option(
         metavar="FOLDER",
         help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones.",
-    ),
-]
-Classes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--class",
-        metavar="NAME",
-        help="A class to show easy and hard images of; may be given several times. Default: those with most hard ones.",
     ),
 ]
 Figures = Annotated[

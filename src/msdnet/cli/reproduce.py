@@ -14,7 +14,7 @@ from msdnet.checks import check_folder_writable
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import plan_gallery, show_gallery
 from msdnet.cli.names import complete_models
-from msdnet.cli.report import Classes
+from msdnet.cli.options import Classes, Device, Json, Subset
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
@@ -59,17 +59,12 @@ Epochs = Annotated[
 BatchSize = Annotated[
     int | None, typer.Option(metavar="N", help="Other than the recipe's: a try. The learning rate follows.")
 ]
-Subset = Annotated[int | None, typer.Option(metavar="N", help="Train on so many images only: a quick try.")]
-Device = Annotated[
-    str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1. Default: a GPU if there is one.")
-]
 ModelName = Annotated[
     str | None,
     typer.Option(
         "--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.", autocompletion=complete_models
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
 def reproduce(
@@ -89,7 +84,7 @@ def reproduce(
     device: Device = None,
     model: ModelName = None,
     classes: Classes = None,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Repeat one of the paper's experiments.
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msdnet.cli.models import SkipUnreadable
 from msdnet.cli.networks import read_network
+from msdnet.cli.options import Device, SkipUnreadable, Subset
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
@@ -52,7 +52,6 @@ BatchSize = Annotated[
     int | None, typer.Option(metavar="IMAGES", help="Other than the recipe's; the learning rate follows.")
 ]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Weights, order of images and augmentation follow from it.")]
-Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on so many images only, for a quick try.")]
 HeldOut = Annotated[
     int | None,
     typer.Option(metavar="IMAGES", help="Training images to hold out. Default: 5,000 of CIFAR, else a tenth."),
@@ -62,9 +61,6 @@ ColourJitter = Annotated[
 ]
 ImageSize = Annotated[int, typer.Option(metavar="PIXELS", help="Side of a folder's images as the network sees them.")]
 Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
-Device = Annotated[
-    str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ... Default: a GPU if there is one.")
-]
 CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
 Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
 # What does not define a run, and may change when it goes on.

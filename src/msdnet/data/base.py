@@ -147,6 +147,11 @@ class ImageData(ABC):
     def size(self, part: Part) -> int:
         """The number of images in a part."""
 
+    @property
+    def some_names(self) -> tuple[str, ...]:
+        """Of training images that are files: by these their folder is known again, even if it has grown."""
+        return ()
+
     @abstractmethod
     def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
         """The batches of an epoch, shuffled and augmented.

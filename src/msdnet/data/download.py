@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from msdnet.writing import new_folder
+
 if TYPE_CHECKING:
     from msdnet.files import CifarLayout
 
@@ -32,38 +34,42 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
             f"{layout.url}: cannot be downloaded ({type(error).__name__}); "
             f"--data or MSDNET_DATA may name a folder that holds {layout.folder}/"
         ) from error
-    _unpack(Path(archive), layout, cache)
+    _unpack(Path(archive), layout, folder)
     return folder
 
 
-def _unpack(archive: Path, layout: "CifarLayout", cache: Path) -> None:
-    """Take just the files of the layout out of the archive; the folder appears only when it is complete."""
-    wanted = _files(layout)
-    with tempfile.TemporaryDirectory(dir=cache) as scratch, tarfile.open(archive) as tar:
-        folder = Path(scratch) / layout.folder
-        folder.mkdir()
+def _unpack(archive: Path, layout: "CifarLayout", folder: Path) -> None:
+    """Take just the files of the layout out of the archive; the folder appears only when it is complete.
+
+    If another process was faster, its own stays: somebody may be reading it.
+    """
+    _clear_incomplete(folder, layout)
+    try:
+        with new_folder(folder) as scratch:
+            _extract(archive, _files(layout), scratch)
+            _clear_incomplete(folder, layout)  # it may be another's, and came meanwhile
+    except FileExistsError:
+        if not _is_complete(folder, layout):
+            raise
+
+
+def _extract(archive: Path, wanted: set[str], folder: Path) -> None:
+    with tarfile.open(archive) as tar:
         for member in tar:
             name = PurePosixPath(member.name).name
             source = tar.extractfile(member) if name in wanted else None
             if source is not None:
                 with (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-        missing = wanted - {path.name for path in folder.iterdir()}
-        if missing:
-            raise ValueError(f"{archive}: no {', '.join(sorted(missing))} in it")
-        _put(folder, cache / layout.folder, layout)
+    missing = wanted - {path.name for path in folder.iterdir()}
+    if missing:
+        raise ValueError(f"{archive}: no {', '.join(sorted(missing))} in it")
 
 
-def _put(folder: Path, place: Path, layout: "CifarLayout") -> None:
-    """Put a complete folder in its place. If another process was faster, its own stays: somebody may be reading it."""
-    if place.exists() and not _is_complete(place, layout):
-        with suppress(OSError):  # another process may have been faster
-            place.rename(folder.with_name("in the way"))  # in one move, and gone with the scratch folder
-    try:
-        folder.rename(place)
-    except OSError:
-        if not _is_complete(place, layout):
-            raise
+def _clear_incomplete(folder: Path, layout: "CifarLayout") -> None:
+    if folder.exists() and not _is_complete(folder, layout):
+        with suppress(OSError), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:  # others may be faster
+            folder.rename(Path(scratch, folder.name))  # in one move, and gone with the scratch folder
 
 
 def _files(layout: "CifarLayout") -> set[str]:

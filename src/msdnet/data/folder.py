@@ -20,7 +20,7 @@ from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation
-from msdnet.files import Part, Unreadable, digest, divide, find_images
+from msdnet.files import Part, Unreadable, digest, divide, find_images, some_names
 from msdnet.machine import cores
 from msdnet.pixels import centre, cropped, opened, reason, usual_resize
 
@@ -107,6 +107,10 @@ class FolderData(ImageData):
 
     def size(self, part: Part) -> int:
         return len(self._files[part])
+
+    @property
+    def some_names(self) -> tuple[str, ...]:
+        return some_names(self.paths("train"))
 
     def paths(self, part: Part) -> list[str]:
         """The files of a part in order, from the root on."""

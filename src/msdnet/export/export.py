@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import safetensors.numpy
@@ -16,6 +16,7 @@ from msdnet.bundle import (
     CARD,
     FORMAT,
     HELD_OUT,
+    IMAGES,
     MANIFEST,
     STAGES,
     WEIGHTS,
@@ -27,7 +28,7 @@ from msdnet.bundle import (
 )
 from msdnet.card import write_card
 from msdnet.data import Batch, ImageData, Unreadable
-from msdnet.export.averaging import POWERS, AveragingChoice, choose_averaging
+from msdnet.export.averaging import POWERS, AveragingChoice, averaged, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.files import FOLDER
 from msdnet.networks import MSDNet, StagedNetwork, empty_network
@@ -80,25 +81,26 @@ def export_run(
         raise ValueError("the best averaging is found on held-out images, and they are not to be looked at")
     check_free(Path(out))
     trained = load_run(run, data=data, root=root, unreadable=unreadable, device=device, open_data=held_out or test)
-    facts, compared = trained.facts, None
+    facts, compared, seen = trained.facts, None, None
+    looked_at = trained.data.batches("held_out", 250) if trained.data is not None and held_out else None
     if averaging == "best":
-        assert trained.data is not None
-        compared = _compare(trained.network, trained.data.batches("held_out", 250))
+        assert looked_at is not None
+        compared, seen = _compare(trained.network, looked_at, half)
         trained = trained._replace(network=_averaging(trained.network, compared.power))
     elif averaging is not None:
         trained = trained._replace(network=_averaging(trained.network, averaging))
     _, side, width = facts["images"]["shape"]
     if side != width:
         raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
-    seen = data if trained.data is None else trained.data
-    images = ImageSpec(side=side, resize=_resize(facts, seen), **facts["images"]["normalisation"])
+    at_hand = data if trained.data is None else trained.data
+    images = ImageSpec(side=side, resize=_resize(facts, at_hand), **facts["images"]["normalisation"])
     return export_network(
         trained.network,
         out,
         name=name or Path(out).name,
         classes=facts["images"]["classes"],
         images=images,
-        held_out=trained.data.batches("held_out", 250) if trained.data is not None and held_out else None,
+        held_out=seen or looked_at,
         test=trained.data.batches("test", 250) if trained.data is not None and test else None,
         half=half,
         calibrate=calibrate,
@@ -119,11 +121,21 @@ def _msdnet(network: StagedNetwork) -> MSDNet:
     return network
 
 
-def _compare(network: StagedNetwork, held_out: Iterable[Batch]) -> AveragingChoice:
-    """The usual powers, and the one that it was trained with, if any."""
+class _Seen(NamedTuple):
+    """What a network, as it is stored, says of some images."""
+
+    logits: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+
+def _compare(network: StagedNetwork, held_out: Iterable[Batch], half: bool) -> tuple[AveragingChoice, _Seen]:
+    """The usual powers, and the one that it was trained with, if any; and what the exits say with the best of them."""
     alone = _averaging(network, None)
     powers = (*POWERS, _msdnet(network).config.averaging)
-    return choose_averaging(alone.config, *all_logits(alone, held_out), powers)
+    seen = _Seen(*all_logits(_as_stored(alone, half), held_out))
+    choice = choose_averaging(alone.config, *seen, powers)
+    shares = replace(alone.config, averaging=choice.power).exit_shares
+    return choice, seen._replace(logits=averaged(seen.logits, shares))
 
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,7 +167,7 @@ def export_network(
     name: str,
     classes: Sequence[str],
     images: ImageSpec,
-    held_out: Iterable[Batch] | None = None,
+    held_out: Iterable[Batch] | _Seen | None = None,
     test: Iterable[Batch] | None = None,
     half: bool = False,
     calibrate: bool = False,
@@ -167,7 +179,8 @@ def export_network(
     if calibrate and held_out is None:
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
-    judged = None if held_out is None else _Judged(*all_logits(network, held_out), calibrate)
+    seen = held_out if held_out is None or isinstance(held_out, _Seen) else all_logits(network, held_out)
+    judged = None if seen is None else _Judged(*seen, calibrate)
     tested = None if test is None else _Judged(*all_logits(network, test), calibrate=False)
     manifest = Manifest(
         format=FORMAT,
@@ -251,7 +264,7 @@ def _check(network: StagedNetwork, bundle: Bundle) -> None:
     engine, spec = OnnxEngine(bundle), bundle.manifest.images
     pixels = np.random.default_rng(0).integers(0, 256, (CHECKED_IMAGES, *spec.shape), dtype=np.uint8)
     state = engine.begin(pixels)
-    for exit, expected in enumerate(network(torch.from_numpy(state.maps["images"]))):
+    for exit, expected in enumerate(network(torch.from_numpy(state.maps[IMAGES]))):
         logits, state = engine.logits(state)
         reference = expected.numpy()
         error = float(np.abs(logits - reference).max() / max(float(np.abs(reference).max()), 1e-12))

@@ -15,13 +15,14 @@ import torch
 from onnx import TensorProto, helper
 from torch import Tensor, fx, nn
 
+from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES
 from msdnet.cost import on_meta
 from msdnet.networks import StagedNetwork
 
 __all__ = ["LOGITS", "StoredWeights", "stage_graphs", "switched", "whole_graph"]
 
 OPSET, IR_VERSION = 17, 8  # old enough for every onnxruntime of the last years, and all that is needed
-LOGITS, STAGE = "logits", "stage"
+LOGITS = "logits"
 HALF = ".half"
 _DIMENSIONS = ("rows", "channels", "height", "width")
 
@@ -67,7 +68,7 @@ def switched(stages: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
         [{place: name for name, (place, _) in inputs.items()}, [value.name for value in graph.output]]
         for inputs, graph in zip(places, graphs, strict=True)
     ]
-    helper.set_model_props(model, {"stages": json.dumps(names)})
+    helper.set_model_props(model, {STAGE_NAMES: json.dumps(names)})
     return model
 
 
@@ -207,8 +208,9 @@ class _Trace:
     def write(
         self, nodes: Sequence[fx.Node], inputs: Sequence[fx.Node], answers: dict[str, fx.Node], maps: Sequence[fx.Node]
     ) -> onnx.ModelProto:
-        """A graph of some nodes. Answers get names of their own; everything else keeps the name it has in the trace."""
-        writer = _Writer({node: name for name, node in answers.items() if node not in maps}, [], [])
+        """A graph of some nodes. Images and answers have names of their own; all else keeps that of the trace."""
+        writer = _Writer({self.images: IMAGES}, [], [])
+        writer.names |= {node: name for name, node in answers.items() if node not in maps}
         for node in nodes:
             writer.add(node, self.modules)
         for name, node in answers.items():

@@ -1,7 +1,7 @@
 """Labelled images on disk: where they are, which part of a data set each belongs to, and reading them without torch."""
 
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images
+from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images, some_names
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
 from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out, hold_out_by_class
 from msdnet.files.root import data_root
@@ -32,4 +32,5 @@ __all__ = [
     "images_below",
     "open_labelled",
     "read_cifar",
+    "some_names",
 ]

@@ -1,9 +1,10 @@
 """Images in folders named for their classes: found and divided into parts."""
 
 import hashlib
+import heapq
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,12 +14,24 @@ from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.walk import images_below
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
-__all__ = ["DividedFolder", "LabelledFile", "digest", "divide", "find_classes", "find_images", "find_new", "find_tests"]
+__all__ = [
+    "DividedFolder",
+    "LabelledFile",
+    "digest",
+    "divide",
+    "find_classes",
+    "find_images",
+    "find_tests",
+    "find_untrained",
+    "some_names",
+]
 
 LAYOUTS = "expected train/CLASS/* and val/CLASS/* (or test/CLASS/*), or CLASS/* alone, with two or more classes"
 
 TEST_SHARE = HELD_OUT_SHARE = 0.1
 MANY, HELD_OUT_OF_MANY = 1_000_000, 50_000  # the paper's held-out set of ImageNet
+
+NAMES = 32  # enough to tell whether most of a training's images are there, and few enough for a manifest
 
 
 class LabelledFile(NamedTuple):
@@ -72,13 +85,30 @@ def find_tests(root: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ..
     return names, _scan(root, tests, names)
 
 
-def find_new(root: Path, classes: Sequence[str], trained_on: Sequence[TrainedOn]) -> list[LabelledFile] | None:
-    """All images of `CLASS/*`, of some classes or of all; nothing where one of the trainings was on this folder."""
+def find_untrained(
+    root: Path, classes: Sequence[str], trained_on: Sequence[TrainedOn]
+) -> tuple[list[LabelledFile], int | None]:
+    """The images of `CLASS/*`, of some classes or of all, that none of the trainings has seen.
+
+    Where one of them was on this folder: those that it left for testing, and how many images there are in all. A file's
+    name decides, so that files which were added since move no other. Of a folder that is new to all: every image, None.
+    """
     files = _scan(root, root, tuple(classes))
-    return None if any(_is_of(one, root, classes, files) for one in trained_on) else files
+    if not any(_is_of(one, root, classes, files) for one in trained_on):
+        return files, None
+    return [file for file in files if _fraction(file.path) < TEST_SHARE], len(files)
+
+
+def some_names(paths: Iterable[str]) -> tuple[str, ...]:
+    """Digests of a few of the names, the same ones whatever their order: by these a folder is known again."""
+    return tuple(f"{name:016x}" for name in heapq.nsmallest(NAMES, map(digest, paths)))
 
 
 def _is_of(training: TrainedOn, root: Path, classes: Sequence[str], files: list[LabelledFile]) -> bool:
+    """By the names of some files, of which most must be there; by the numbers of the held-out ones, if that is all."""
+    if training.names:
+        here = {f"{digest(file.path):016x}" for file in files}
+        return 2 * len(here.intersection(training.names)) > len(training.names)
     if len({file.label for file in files}) < len(classes):
         return False
     try:
@@ -115,8 +145,10 @@ def _find_whole(root: Path, classes: Sequence[str] | None, held_out: int | None,
 def _divided_by_name(
     root: Path, classes: tuple[str, ...], files: list[LabelledFile], held_out: int | None, seed: int
 ) -> DividedFolder:
-    test = [file for file in files if _fraction(file.path) < TEST_SHARE]
-    training = [file for file in files if _fraction(file.path) >= TEST_SHARE]
+    parts: tuple[list[LabelledFile], list[LabelledFile]] = ([], [])
+    for file in files:
+        parts[_fraction(file.path) < TEST_SHARE].append(file)
+    training, test = parts
     keys = [_fraction(f"{seed}/{file.path}") for file in training]
     limit = HELD_OUT_SHARE
     if held_out is not None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_new, find_tests
+from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.root import data_root
 
@@ -118,17 +118,22 @@ def _of_folder(
         tests = find_tests(root, classes)
         if tests is not None:
             return _labelled(f"{called}, {part}", root, *tests)
-        names = tuple(classes or find_classes(root))
-        new = None if trained_on is None else find_new(root, names, trained_on)
-        if new is not None:
-            if trained_on:
-                _tell_of_new(root, len(new))
-            return _labelled(f"{called}, all images", root, names, new)
+        if trained_on is not None:
+            names = tuple(classes or find_classes(root))
+            files, total = find_untrained(root, names, trained_on)
+            if trained_on and total is None:
+                _tell_of_new(root, len(files))
+            of_these = "all images" if total is None else _share(part, len(files), total)
+            return _labelled(f"{called}, {of_these}", root, names, files)
     found = find_images(root, classes, held_out, held_out_seed)
     files = divide(root, found, None)[part]
     split = fingerprint(found.held_out) if part == "held_out" else None
-    name = f"{called}, {part}: {len(files):,} of {len(found.training) + len(found.test):,} images"
-    return _labelled(name, root, found.classes, files, split)
+    share = _share(part, len(files), len(found.training) + len(found.test))
+    return _labelled(f"{called}, {share}", root, found.classes, files, split)
+
+
+def _share(part: Part, images: int, total: int) -> str:
+    return f"{part}: {images:,} of {total:,} images"
 
 
 def _labelled(
@@ -139,10 +144,10 @@ def _labelled(
 
 
 def _tell_of_new(root: Path, images: int) -> None:
-    """Else whoever has added images to a folder would be told how good a model is on those that it was trained on."""
+    """Else whoever has renamed a folder's images would be told how good a model is on those that it was trained on."""
     warnings.warn(
-        f"{root}: not the folder that the model was trained on, or changed since: all {images:,} images are taken, not "
-        "only the tenth that training leaves for testing",
+        f"{root}: not the folder that the model was trained on, or changed too much since: all {images:,} images are "
+        "taken, not only the tenth that training leaves for testing",
         stacklevel=4,
     )
 

@@ -21,6 +21,8 @@ class TrainedOn(NamedTuple):
     held_out: int | None = None
     """How many were asked for, if any number was."""
     seed: int = 0
+    names: tuple[str, ...] = ()
+    """Of some of the training images, as `some_names` writes them; older bundles have none."""
 
 
 def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:

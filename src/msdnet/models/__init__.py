@@ -15,14 +15,18 @@ def model_names() -> list[str]:
 
 
 def find_bundle(model: str | Path) -> Bundle:
-    """A model of the package by its name, or one's own by its folder."""
-    name = str(model)
-    if Path(model).exists() or Path(name).name != name or name.startswith("."):
-        return Bundle(model)
-    if name not in model_names():
-        hint = did_you_mean(name, model_names())
+    """A model of the package by its name, or one's own by its folder.
+
+    Some other folder of a model's name, which happens to lie here, hides no model.
+    """
+    name, known = str(model), model_names()
+    is_path = Path(name).name != name or name.startswith(".")
+    if name in known and not is_path and not (Path(model) / MANIFEST).is_file():
+        return Bundle(_here() / name)
+    if not is_path and not Path(model).exists():
+        hint = did_you_mean(name, known)
         raise FileNotFoundError(f"no folder and no model of the package is called {name!r}; {hint}")
-    return Bundle(_here() / name)
+    return Bundle(model)
 
 
 def _here() -> Path:

@@ -61,7 +61,9 @@ _OF: dict[Measure, Callable[[_Array], _Array]] = {"largest": _largest, "margin":
 
 
 def fit_temperatures(logits: ArrayLike, labels: ArrayLike) -> tuple[float, ...]:
-    """One temperature for each exit, with which the held-out labels, and one by chance, are likeliest.
+    """One temperature for each exit.
+
+    It maximises the likelihood of the labels plus one image with a random label, so that it stays finite.
 
     - logits: (N, exits, classes), of held-out images
     - labels: (N)

@@ -114,7 +114,7 @@ class Outcomes:
         return slack
 
     def thinned(self, most: int) -> "Outcomes":
-        """At most so many of the images, evenly chosen; the surest and the least sure are not kept apart."""
+        """At most so many of the images, every k-th in their order, whatever their confidence."""
         step = -(-self.size // most)
         if step == 1:
             return self

@@ -3,7 +3,7 @@
 from msdnet.published import published_for
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, computed, envelope, of_published, sizes
-from msdnet.reproduce.subjects import Joint, Systems, Trained
+from msdnet.reproduce.subjects import Joint, Systems
 from msdnet.training import Recipe
 
 __all__ = [
@@ -53,33 +53,9 @@ class _Systems(Systems):
         self.all_of_them = dataset == "cifar100"
 
     @property
-    def anytime_msdnet(self) -> Trained:
-        return self.one(ANYTIME_MSDNET)
-
-    @property
-    def batch_msdnets(self) -> tuple[Trained, ...]:
-        return self.each(*MSDNETS)
-
-    @property
-    def resnets(self) -> tuple[Trained, ...]:
-        return self.each(*RESNETS)
-
-    @property
-    def densenets(self) -> tuple[Trained, ...]:
-        return self.each(*DENSENETS)
-
-    @property
-    def densenets_star(self) -> tuple[Trained, ...]:
-        return self.each(*DENSENETS_STAR)
-
-    @property
-    def wide_resnets(self) -> tuple[Trained, ...]:
-        return self.each(*WIDE_RESNETS)
-
-    @property
     def varying(self) -> tuple[Joint, ...]:
         """The cheapest first."""
-        return tuple(map(Joint, VARYING, (self.resnets, self.densenets)))
+        return tuple(map(Joint, VARYING, (self.each(*RESNETS), self.each(*DENSENETS))))
 
     @property
     def identical(self) -> tuple[Joint, ...]:
@@ -103,7 +79,7 @@ class _Systems(Systems):
     def others(self) -> list[Curve]:
         """Single networks of other kinds, most of which cost more than any MSDNet here."""
         return [
-            Curve("Wide ResNets", self.wide_resnets, sizes, 3),
+            Curve("Wide ResNets", self.each(*WIDE_RESNETS), sizes, 3),
             Curve("stochastic depth", (self.one(STOCHASTIC),), sizes, 4, kind="dots"),
             Curve("FractalNet", (self.one(FRACTALNET),), sizes, 5, kind="dots"),
         ]
@@ -112,8 +88,8 @@ class _Systems(Systems):
 def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
     curves = [
-        Curve("MSDNet", (systems.anytime_msdnet,), anytime, 0),
-        Curve("MSDNet, lazy", (systems.anytime_msdnet,), computed, 0, dashed=True, marks=False),
+        Curve("MSDNet", (systems.one(ANYTIME_MSDNET),), anytime, 0),
+        Curve("MSDNet, lazy", (systems.one(ANYTIME_MSDNET),), computed, 0, dashed=True, marks=False),
         *systems.ensembles(anytime),
         Curve("ResNet-MC", (systems.one(RESNET_MC),), anytime, 3),
         Curve("DenseNet-MC", (systems.one(DENSENET_MC),), anytime, 4),
@@ -127,22 +103,22 @@ def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
 def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
     title = f"Budgeted batch classification on {_written(dataset)}"
-    msdnets = [Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.batch_msdnets]
+    msdnets = [Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)]
     main = [
         *msdnets,
-        Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
-        Curve("ResNets", systems.resnets, sizes, 1),
-        Curve("DenseNets", systems.densenets, sizes, 2),
+        Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
+        Curve("ResNets", systems.each(*RESNETS), sizes, 1),
+        Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
         *(systems.others() if systems.all_of_them else []),
         *_published_fractalnet(dataset),
         Curve("ResNet-MC, early exits", (systems.one(RESNET_MC),), budgeted, 1, dashed=True),
         Curve("DenseNet-MC, early exits", (systems.one(DENSENET_MC),), budgeted, 2, dashed=True),
     ]
     with_ensembles = [
-        Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
+        Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
         *systems.ensembles(budgeted),
-        Curve("ResNets, single", systems.resnets, sizes, 1, kind="dots"),
-        Curve("DenseNets, single", systems.densenets, sizes, 2, kind="dots"),
+        Curve("ResNets, single", systems.each(*RESNETS), sizes, 1, kind="dots"),
+        Curve("DenseNets, single", systems.each(*DENSENETS), sizes, 2, kind="dots"),
     ]
     figures = (
         Figure(f"budgeted_{dataset}", title, tuple(main)),
@@ -154,13 +130,13 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
 def densenet_star_experiment(recipe: Recipe) -> Experiment:
     systems = _Systems("cifar100", recipe)
     _, plain = systems.varying
-    star = Joint(VARYING_STAR, systems.densenets_star)
+    star = Joint(VARYING_STAR, systems.each(*DENSENETS_STAR))
     figures = (
         Figure(
             "densenet_star_anytime",
             "DenseNet*: anytime prediction on CIFAR-100",
             (
-                Curve("MSDNet", (systems.anytime_msdnet,), anytime, 0),
+                Curve("MSDNet", (systems.one(ANYTIME_MSDNET),), anytime, 0),
                 Curve("ensemble: DenseNets*, varying", (star,), anytime, 1),
                 Curve("ensemble: DenseNets, varying", (plain,), anytime, 2),
             ),
@@ -169,9 +145,9 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
             "densenet_star_budgeted",
             "DenseNet*: budgeted batch classification on CIFAR-100",
             (
-                Curve("MSDNet, best of held-out", systems.batch_msdnets, envelope, 0),
-                Curve("DenseNets*", systems.densenets_star, sizes, 1),
-                Curve("DenseNets", systems.densenets, sizes, 2),
+                Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
+                Curve("DenseNets*", systems.each(*DENSENETS_STAR), sizes, 1),
+                Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
             ),
         ),
     )

@@ -20,18 +20,6 @@ _TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
 
 class _Systems(Systems):
     @property
-    def msdnets(self) -> tuple[Trained, ...]:
-        return self.each(*MSDNETS)
-
-    @property
-    def resnets(self) -> tuple[Trained, ...]:
-        return self.each(*RESNETS)
-
-    @property
-    def densenets(self) -> tuple[Trained, ...]:
-        return self.each(*DENSENETS)
-
-    @property
     def alexnet(self) -> Trained:
         slow = replace(self.recipe.optimiser, learning_rate=self.recipe.optimiser.learning_rate * _ALEXNET_RATE)
         return replace(self.one("imagenet_alexnet"), recipe=replace(self.recipe, optimiser=slow))
@@ -39,8 +27,8 @@ class _Systems(Systems):
     @property
     def ensembles(self) -> dict[str, Joint]:
         return {
-            "ensemble: ResNets": Joint("ensemble_resnets", self.resnets),
-            "ensemble: DenseNets": Joint("ensemble_densenets", self.densenets),
+            "ensemble: ResNets": Joint("ensemble_resnets", self.each(*RESNETS)),
+            "ensemble: DenseNets": Joint("ensemble_densenets", self.each(*DENSENETS)),
         }
 
 
@@ -50,10 +38,10 @@ def _data(classes: int) -> str:
 
 def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
-    each = zip(_STEPS, systems.msdnets, (6, 3, 0), strict=True)
+    each = zip(_STEPS, systems.each(*MSDNETS), (6, 3, 0), strict=True)
     curves = [
         *(Curve(f"MSDNet, k = {k}", (one,), anytime, colour) for k, one, colour in each),
-        Curve("MSDNet, k = 7, lazy", systems.msdnets[-1:], computed, 0, dashed=True, marks=False),
+        Curve("MSDNet, k = 7, lazy", systems.each(MSDNETS[-1]), computed, 0, dashed=True, marks=False),
         *(Curve(name, (one,), anytime, colour) for colour, (name, one) in enumerate(systems.ensembles.items(), 1)),
     ]
     title = f"Anytime prediction on {_data(classes)}"
@@ -64,14 +52,14 @@ def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
 def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
     curves = [
-        *(Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.msdnets),
-        Curve("MSDNet, best of held-out", systems.msdnets, envelope, 0),
+        *(Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)),
+        Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
         *(
             Curve(f"{name}, early exits", (one,), budgeted, colour, dashed=True)
             for colour, (name, one) in enumerate(systems.ensembles.items(), 1)
         ),
-        Curve("ResNets", systems.resnets, sizes, 1),
-        Curve("DenseNets", systems.densenets, sizes, 2),
+        Curve("ResNets", systems.each(*RESNETS), sizes, 1),
+        Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
         Curve("GoogLeNet", (systems.one("imagenet_googlenet"),), sizes, 3, kind="dots"),
         Curve("AlexNet", (systems.alexnet,), sizes, 4, kind="dots"),
     ]

@@ -72,7 +72,7 @@ def make_plan(
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:
-    """Epochs times steps times what one takes; images are noise, of which the time does not depend.
+    """Epochs times steps times what one takes; images are noise; the time does not depend on them.
 
     What it takes to read images from a disk is not in it.
     """

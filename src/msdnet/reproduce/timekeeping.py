@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msdnet.bundle import RUN
-from msdnet.checks import from_mapping
+from msdnet.checks import check_number, from_mapping, read_table
 from msdnet.training.distributed import is_first
 from msdnet.training.together import SharedTime
 from msdnet.writing import write_atomically
@@ -27,17 +27,23 @@ class _Taken:
     machine_seconds: float = 0.0
     """Its share of them."""
 
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            check_number(name, value, low=0)
+
 
 @contextmanager
 def noting_time(run: Path, shared: SharedTime) -> Iterator[None]:
     """Add what is done inside to what the run has taken so far."""
+    before = _read(
+        run
+    )  # here, where it may fail: at the end an error of its own would hide that of what is done inside
     with shared.running() as share:
         began = time.monotonic()
         try:
             yield
         finally:
             if is_first() and (run / RUN).exists():
-                before = _read(run)
                 taken = _Taken(
                     seconds=before.seconds + time.monotonic() - began, machine_seconds=before.machine_seconds + share()
                 )
@@ -52,4 +58,4 @@ def machine_seconds(run: Path, seconds: float) -> float:
 
 def _read(run: Path) -> _Taken:
     path = run / _FILE
-    return from_mapping(_Taken, json.loads(path.read_text()), str(path)) if path.exists() else _Taken()
+    return from_mapping(_Taken, read_table(path), str(path)) if path.exists() else _Taken()

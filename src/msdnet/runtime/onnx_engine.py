@@ -22,14 +22,13 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it writes an identity 
 
 import onnxruntime
 
-from msdnet.bundle import STAGES, Bundle
+from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES, STAGES, Bundle
 from msdnet.checks import check_whole
 from msdnet.machine import cores
 from msdnet.runtime.engine import Array, Engine, Rows, State
 
 __all__ = ["OnnxEngine", "make_session"]
 
-IMAGES, STAGE = "images", "stage"
 FEW_ROWS = 4
 CHAINS = 4  # for images that are under way at the same time, each alone; any more do without one
 
@@ -47,7 +46,7 @@ class OnnxEngine(Engine):
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         self.threads = check_whole("threads", threads) if threads is not None else cores()
         self._session = make_session(bundle.folder / STAGES, self.threads)
-        names = json.loads(self._session.get_modelmeta().custom_metadata_map["stages"])
+        names = json.loads(self._session.get_modelmeta().custom_metadata_map[STAGE_NAMES])
         self._stages = [_Stage(*stage) for stage in names]
         self._nothing = {
             place.name: np.zeros([1] * len(place.shape), np.float32)
@@ -69,15 +68,14 @@ class OnnxEngine(Engine):
     def begin(self, images: NDArray[Any]) -> State:
         pixels = images.transpose(0, 3, 1, 2)
         scale = self._scale / np.float32(255) if pixels.dtype == np.uint8 else self._scale
-        normalised = np.ascontiguousarray(pixels * scale + self._shift, dtype=np.float32)
         link = self._first_link() if images.shape == (1, *self.images.shape) else None
-        if link is None:
-            return State(0, len(images), {IMAGES: normalised})
-        np.copyto(link.maps[IMAGES], normalised)
-        return State(0, 1, link)
+        normalised = np.empty(pixels.shape, np.float32) if link is None else link.maps[IMAGES]
+        np.multiply(pixels, scale, out=normalised)  # the channels are moved on the way, while they are bytes
+        normalised += self._shift
+        return State(0, len(images), {IMAGES: normalised} if link is None else link)
 
     def _first_link(self) -> "_Link | None":
-        """The begin of a chain that no image is in."""
+        """The first place of a chain that no image is using."""
         for chain in self._chains:
             if (link := chain.link(0)) is not None:
                 return link

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from msdnet.policy import Measure, SpendingRule
 from msdnet.runtime.batching import Answers, answers
@@ -51,6 +52,7 @@ class SharedBudget:
         self._measure: Measure = measure
         self._batch, self._clock, self._budget = batch, clock, budget
         self._one_call = threading.Lock()
+        self._caller: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -62,7 +64,7 @@ class SharedBudget:
     ) -> Result:
         """Classify some more images; all arguments as those of `Model.classify`."""
         engine, rows = self._engine, self._batch
-        with self._one_call, self._clock:
+        with self._my_turn(), self._clock:
             collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities, budget=self._budget)
             given = batches(images, engine.images, rows)
             for answered in answers(engine, given, self._rule, measure=self._measure, batch=rows):
@@ -70,3 +72,16 @@ class SharedBudget:
                 if watch is not None:
                     watch(answered)
         return collected.result()
+
+    @contextmanager
+    def _my_turn(self) -> Iterator[None]:
+        """After those of other threads; a call inside another would wait for itself."""
+        me = threading.get_ident()
+        if self._caller == me:
+            raise RuntimeError("classify was called by the images, or the watch, of a call that has not ended yet")
+        with self._one_call:
+            self._caller = me
+            try:
+                yield
+            finally:
+                self._caller = None

@@ -79,14 +79,17 @@ def mix(batch: Batch, augmentation: Augmentation, kind: Tensor, share: Tensor, c
 
     A share of the images, chosen by `kind` (N), is blended, and another pasted into; `share` (N) is how much of
     the image itself stays, and `centre` (N, 2) the middle of the rectangle. Batches come shuffled, so that a
-    neighbour is as good as any other image. Labels (N, classes) are mixed as the pixels are.
+    neighbour is as good as any other image. Labels (N, classes) are mixed as the pixels are. An image that could not be
+    read has none, and is mixed with nothing: it would count by its neighbour's, and its neighbour for less than one.
     """
     images, labels = batch
     height, width = images.shape[2:]
     side = (1 - share).sqrt()[:, None].expand(-1, 2)
     pasted = _rectangles(centre, side, height, width)
-    pastes = (kind >= augmentation.mixup) & (kind < augmentation.mixup + augmentation.cutmix)
-    blends = kind < augmentation.mixup
+    readable = labels.any(dim=1)
+    both = readable & readable.roll(1)
+    pastes = both & (kind >= augmentation.mixup) & (kind < augmentation.mixup + augmentation.cutmix)
+    blends = both & (kind < augmentation.mixup)
     stays = torch.where(blends, share, 1.0)[:, None, None, None] * ~(pasted & pastes[:, None, None, None])
     kept = stays.mean(dim=(1, 2, 3))[:, None]
     return Batch(

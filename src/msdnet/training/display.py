@@ -7,7 +7,6 @@ import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from msdnet.writing import write_atomically
 
@@ -108,7 +107,7 @@ def choose_display() -> Display:
 
 
 class MetricsFile:
-    """`metrics.jsonl`, a line per epoch, and TensorBoard's own files where that is installed."""
+    """`metrics.jsonl`, a line per epoch."""
 
     def __init__(self, folder: Path, epochs_done: int) -> None:
         """Lines of epochs that a resumed run will do again are dropped."""
@@ -116,21 +115,10 @@ class MetricsFile:
         lines = self._path.read_text().splitlines() if self._path.exists() else []
         kept = [line for line in lines if _epoch_of(line) <= epochs_done]
         write_atomically(self._path, "".join(f"{line}\n" for line in kept).encode())
-        self._tensorboard = _tensorboard(folder, epochs_done)
 
     def write(self, figures: EpochFigures) -> None:
         with self._path.open("a") as file:
             file.write(json.dumps(asdict(figures)) + "\n")
-        if self._tensorboard is not None:
-            self._tensorboard.add_scalar("loss", figures.loss, figures.epoch)
-            self._tensorboard.add_scalar("learning_rate", figures.learning_rate, figures.epoch)
-            for part, accuracies in (("train", figures.train_accuracy), ("held_out", figures.held_out_accuracy or ())):
-                for k, accuracy in enumerate(accuracies, start=1):
-                    self._tensorboard.add_scalar(f"{part}_accuracy/exit_{k}", accuracy, figures.epoch)
-
-    def close(self) -> None:
-        if self._tensorboard is not None:
-            self._tensorboard.close()
 
 
 def _epoch_of(line: str) -> float:
@@ -139,14 +127,6 @@ def _epoch_of(line: str) -> float:
         return int(json.loads(line)["epoch"])
     except (ValueError, KeyError, TypeError):
         return float("inf")
-
-
-def _tensorboard(folder: Path, epochs_done: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(folder / "tensorboard", purge_step=epochs_done + 1)
 
 
 def _line(figures: EpochFigures) -> str:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_number, check_same, check_whole, from_mapping
+from msdnet.checks import check_number, check_same, check_whole, from_mapping, read_table
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
@@ -268,7 +268,9 @@ def _facts(
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": describe_data(data),
-        "resize": resize_of(data),  # not among the above, which are compared with those of runs that do not tell it
+        # Not among the above, which are compared with those of runs that do not tell them:
+        "resize": resize_of(data),
+        "some_names": data.some_names,
     }
     return _json(facts)
 
@@ -434,7 +436,7 @@ if fcntl is not None:  # so there is fork as well
 def read_summary(folder: Path) -> Summary:
     """What the finished run in a folder has brought."""
     path = folder / SUMMARY
-    return from_mapping(Summary, _read_json(path), str(path))
+    return from_mapping(Summary, read_table(path), str(path))
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -443,7 +445,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
     try:
-        facts = _read_json(path)
+        facts = read_table(path)
     except ValueError as error:
         raise ValueError(f"{error}; {_way_out(folder)}") from error
     missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
@@ -459,16 +461,6 @@ def _way_out(folder: Path) -> str:
             f"nothing can go on here without it: put back a copy of it, or start anew with another --out than {folder}"
         )
     return f"nothing was trained here yet: remove {folder / RUN}, and start anew"
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path}: not whole ({error})") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path}: must hold a JSON object, got {type(values).__name__}")
-    return values
 
 
 def _reopen(

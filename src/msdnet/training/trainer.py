@@ -156,8 +156,6 @@ class Trainer:
                     self._run_epoch()
         finally:
             self.display.stop()
-            if self.leads:
-                self._metrics.close()
         return self._finish()
 
     def _run_epoch(self) -> None:

@@ -60,5 +60,5 @@ def ensembles_are_no_better(measured: Results, members: Mapping[str, tuple[str, 
     for name, (called, single) in members.items():
         found = within_budgets(measured[name]).gains(sizes(measured.each(single))).within
         words.append(f"{called} {span(found)} points against single networks of the same cost")
-        highest.append(max(found, default=ON_PAR))  # of which nothing is known where none was met
+        highest.append(max(found, default=ON_PAR))  # counts as not shown if no member lies within its costs
     return Finding("; ".join(words), max(highest) < ON_PAR)

@@ -1,0 +1,33 @@
+"""Options that several commands have, each written once: they are called, and mean, the same everywhere."""
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["DEFAULT_MODEL", "Budgets", "Classes", "Dataset", "Device", "Json", "SkipUnreadable", "Subset", "Threads"]
+
+DEFAULT_MODEL = "cifar10-anytime"
+
+Budgets = Annotated[
+    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full).")
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        help="A class to show easy and hard images of; may be given several times. Default: those with most hard ones.",
+    ),
+]
+Dataset = Annotated[
+    str | None, typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data.")
+]
+Device = Annotated[
+    str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:1, ... Default: a GPU if there is one.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SkipUnreadable = Annotated[
+    bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on without them.")
+]
+Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on so many images only, for a quick try.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads to compute with; default: one per core.")]
