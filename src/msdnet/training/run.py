@@ -51,7 +51,6 @@ __all__ = [
     "make_step",
     "read_run",
     "read_summary",
-    "resize_of",
     "resume",
     "train",
 ]
@@ -268,7 +267,7 @@ def _facts(
         "seed": seed,
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": describe_data(data),
-        "resize": resize_of(data),  # not among the above, which are compared with those of runs that do not tell it
+        "resize": data.resized_to,  # not among the above, which are compared with those of runs that do not tell it
     }
     return _json(facts)
 
@@ -309,12 +308,6 @@ def describe_data(data: ImageData) -> dict[str, Any]:
         "held_out_sha256": fingerprint(data.held_out_indices),
     }
     return _json(facts)
-
-
-def resize_of(data: ImageData) -> int:
-    """The shorter side of an image before its centre is cropped."""
-    side = min(data.image_shape[1:])
-    return side if data.resize is None else check_whole("resize", data.resize, at_least=side)
 
 
 def _json(values: dict[str, Any]) -> dict[str, Any]:
@@ -479,7 +472,10 @@ def _reopen(
     device: torch.device,
 ) -> ImageData:
     if "dataset" not in facts["data"]:
-        raise ValueError(f"the run was started with data of its own, {facts['data']['name']!r}: resume(..., data=...)")
+        raise ValueError(
+            f"the run was started with data of its own, {facts['data']['name']!r}: only Python can give them again, by "
+            "resume(..., data=...) or export_run(..., data=...); msdnet export --no-held-out does without them"
+        )
     changes = {"root": None if root is None else str(root), "workers": workers, "unreadable": unreadable}
     values = facts["data"] | {name: value for name, value in changes.items() if value is not None}
     try:
