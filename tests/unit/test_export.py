@@ -13,7 +13,7 @@ from msdnet.export import export_run
 from msdnet.runtime.tensors import read_tensors
 from msdnet.training import Recipe, resume, train
 from msdnet.training.display import Display
-from msdnet.training.run import describe_data
+from msdnet.training.record import describe_data
 from tests.helpers import TINY, ColouredSquares, run_here
 from tests.unit.test_folder import texture
 

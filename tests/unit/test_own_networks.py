@@ -28,6 +28,7 @@ UNKNOWN = "got 'own' .*once the module that defines it is imported: msdnet --imp
 @dataclass(frozen=True, kw_only=True)
 class OwnConfig(NetworkConfig, kind="own"):
     width: int = 4
+    names: tuple[str, ...] = ("a", "b")
 
     @property
     def exit_layers(self) -> tuple[int, ...]:
@@ -93,7 +94,7 @@ def test_a_bundle_of_an_unknown_kind_classifies(tmp_path: Path, forget: Callable
     assert model.classify(pixels, budget="80%").labels.tolist() == before.labels.tolist()
     told = model.manifest.network
     assert isinstance(told, UnknownNetwork)
-    assert (told.kind, told.classes, told.to_dict()) == ("own", 3, bundle.manifest.network.to_dict())
+    assert (told.kind, told.classes, told.to_json()) == ("own", 3, bundle.manifest.network.to_json())
     assert Manifest.from_json(model.manifest.to_json()) == model.manifest
     assert model.manifest.exit_count == 2
 
@@ -185,6 +186,11 @@ def test_refuses_what_cannot_be_registered() -> None:
         msdnet.register_network(OwnConfig, "Own")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="network of the kind 'own' is registered already"):
         msdnet.register_network(OwnConfig, lambda config: Own(config))
+
+
+def test_a_config_comes_back_from_a_file_as_it_was() -> None:
+    config = OwnConfig(width=2, names=("c",))
+    assert NetworkConfig.from_json(config.to_json()) == config
 
 
 def test_a_config_has_its_last_exit_at_the_end_and_takes_any_image_unless_it_says_otherwise() -> None:

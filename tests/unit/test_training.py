@@ -33,7 +33,7 @@ from msdnet.training import trainer as trainer_module
 from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
 from msdnet.training.recipe import Augmentation, Distillation, Loss, Optimiser, Schedule
-from msdnet.training.run import read_run
+from msdnet.training.record import read_run
 from msdnet.training.step import Step
 from tests.helpers import SMALL_SYSTEMS, TINY, ColouredSquares
 

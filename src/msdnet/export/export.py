@@ -129,7 +129,7 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What made the model, without the places where things were on the machine that did."""
     places = ("root", "folder", "workers")
     told = {key: value for key, value in facts.items() if key not in ("network", "images", "resize")}
-    for key in told.keys() & {"data", "teacher"}:
+    for key in told.keys() & {"data", "teacher", "start"}:
         told[key] = {name: value for name, value in told[key].items() if name not in places}
     return told | {key: facts["images"][key] for key in ("held_out", "held_out_seed", "held_out_sha256")}
 
