@@ -84,7 +84,7 @@ def load_network(model: str | Path) -> "StagedNetwork":
     4
     """
     with needed_for("load_network"):
-        from msdnet.training import trained_network
+        from msdnet.training.start import trained_network
     return trained_network(model)
 
 

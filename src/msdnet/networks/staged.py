@@ -48,7 +48,7 @@ class StagedNetwork(nn.Module, ABC):
     config: NetworkConfig
     exit_count: int
     heads: nn.ModuleList
-    """The classifiers, one for each exit, or one for all."""
+    """The classifiers, one for each exit, or one for all. Only recipes that balance gradients need to see them."""
     chance: Chance | None = None
     """What it draws as it trains, if it does."""
 

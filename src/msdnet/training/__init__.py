@@ -11,7 +11,6 @@ from msdnet.training.evaluation import all_logits, exit_accuracies
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
 from msdnet.training.record import TrainedRun, is_finished, load_run
 from msdnet.training.run import resume, train
-from msdnet.training.start import trained_network
 from msdnet.training.together import Interrupted, StopSignal, together
 from msdnet.training.trainer import DivergenceError, Summary
 
@@ -31,5 +30,4 @@ __all__ = [
     "resume",
     "together",
     "train",
-    "trained_network",
 ]
