@@ -45,6 +45,8 @@ def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkCon
         network = known[network]
     if not isinstance(network, NetworkConfig):
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
+    if overrides.get("kind", network.kind) != network.kind:
+        raise ValueError(f"kind cannot be replaced: the network is a {network.kind}, got {overrides['kind']!r}")
     return NetworkConfig.from_dict(network.to_dict() | overrides)
 
 
