@@ -13,6 +13,8 @@ from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from msdnet.classifier import MSDNetClassifier as MSDNetClassifier
     from msdnet.networks import MSDNet, StagedNetwork
     from msdnet.policy import Policy
@@ -33,7 +35,9 @@ __all__ = [
     "even",
     "growing",
     "load",
+    "load_network",
     "preset_config",
+    "register_network",
     "register_preset",
 ]
 
@@ -70,6 +74,20 @@ def load(
     return Model(found, TorchEngine(found, device=device, precision=precision))
 
 
+def load_network(model: str | Path) -> "StagedNetwork":
+    """A model's network in PyTorch, with its trained weights: one of the package, of a bundle, or of a finished run.
+
+    It is in evaluation mode and on the CPU. Given images that are normalised as the model's are, it answers with the
+    logits of every exit; it can be trained further, and exported again.
+
+    >>> load_network("cifar10-small").exit_count
+    4
+    """
+    with needed_for("load_network"):
+        from msdnet.training.start import trained_network
+    return trained_network(model)
+
+
 @overload
 def create_network(network: MSDNetConfig, **overrides: Any) -> "MSDNet": ...
 @overload
@@ -83,6 +101,17 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> "StagedNet
     with needed_for("create_network"):
         from msdnet import networks
     return networks.create_network(network, **overrides)
+
+
+def register_network(config: type[NetworkConfig], build: "Callable[[Any], StagedNetwork]") -> None:
+    """Say what builds the networks of a kind: the class of the network itself, or a function of a config.
+
+    From then on configs of this kind can be given wherever a network can: to `create_network`, to `train`, to
+    `MSDNetClassifier`. A bundle needs it only where PyTorch is to run it.
+    """
+    with needed_for("register_network"):
+        from msdnet import networks
+    networks.register_network(config, build)
 
 
 # Where names are that take a while to import: they wait until someone asks for them.

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from msdnet.checks import check_whole, from_mapping, make_tuples, numbers, table_from_json, whole_numbers
-from msdnet.config import NetworkConfig
+from msdnet.config import NetworkConfig, UnknownNetwork, described_network
 
 __all__ = [
     "CARD",
@@ -64,7 +64,7 @@ def stage_file(exit: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSpec:
-    """What the network takes, and how an image is brought there."""
+    """What a network takes, and how any image is brought there. Data tell theirs: `ImageData.image_spec`."""
 
     side: int
     """Height and width."""
@@ -111,6 +111,7 @@ class Manifest:
     format: int
     name: str
     network: NetworkConfig
+    """An `UnknownNetwork` where its kind is not known here: none of the other files needs it."""
     classes: tuple[str, ...]
     images: ImageSpec
     costs: tuple[int, ...]
@@ -161,7 +162,7 @@ class Manifest:
 
     @property
     def exit_count(self) -> int:
-        return len(self.network.exit_layers)
+        return len(self.costs if isinstance(self.network, UnknownNetwork) else self.network.exit_layers)
 
     @property
     def file_names(self) -> list[str]:
@@ -174,7 +175,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> "Manifest":
-        return from_mapping(cls, table_from_json(text, "manifest", FORMAT), "manifest")
+        values = table_from_json(text, "manifest", FORMAT)
+        if isinstance(values.get("network"), Mapping):
+            values["network"] = described_network(values["network"])
+        return from_mapping(cls, values, "manifest")
 
     def _check_for_each_exit(self, name: str, values: tuple[float, ...]) -> None:
         if len(values) != self.exit_count:

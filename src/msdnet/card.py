@@ -50,6 +50,8 @@ def _training(manifest: Manifest) -> Iterator[str]:
     )
     if "teacher" in told:
         yield f"- Teacher: a {told['teacher']['network']['kind'].replace('_', ' ')} trained on the same images"
+    if "start" in told:
+        yield f"- Started with the weights of {told['start']['name']}"
     exported = f"; exported by {told['exported_by']}" if "exported_by" in told else ""
     yield f"- Trained by msdnet {told.get('msdnet')}, torch {told.get('torch')}{exported}"
 

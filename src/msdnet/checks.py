@@ -176,8 +176,10 @@ def from_mapping(cls: type[T], values: object, what: str) -> T:
 
 
 def _nested(hint: object, value: object, what: str) -> object:
-    """The dataclass that a field holds, where it does (`Part` or `Part | None`); any other value as it is."""
+    """The dataclass that a field holds, where it does (`Part` or `Part | None`); a tuple; or the value as it is."""
     options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    if isinstance(value, list) and any(typing.get_origin(option) is tuple for option in options):
+        return tuple(value)  # which a file has no word for
     for option in options:
         if isinstance(option, type) and dataclasses.is_dataclass(option) and value is not None:
             own = getattr(option, "from_dict", None)  # of a table that says itself what it is

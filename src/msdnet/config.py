@@ -15,7 +15,15 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, whole_numbers
 from msdnet.naming import Registry
 
-__all__ = ["MSDNetConfig", "NetworkConfig", "even", "growing"]
+__all__ = [
+    "MSDNetConfig",
+    "NetworkConfig",
+    "UnknownKindError",
+    "UnknownNetwork",
+    "described_network",
+    "even",
+    "growing",
+]
 
 Reduction = Literal["blocks", "tail", "none"]
 Stem = Literal["cifar", "imagenet"]
@@ -48,9 +56,18 @@ def growing(n: int) -> tuple[int, ...]:
     return tuple(k * (k + 1) // 2 for k in range(1, n + 1))
 
 
+class UnknownKindError(ValueError):
+    """A network is of a kind that nothing which was imported here has made known."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig(ABC):
-    """What all networks have in common. Each kind of them has a config of its own, known in JSON by `kind`."""
+    """What all networks have in common. Each kind of them has a config of its own, known in JSON by `kind`:
+
+        class OwnConfig(NetworkConfig, kind="own"): ...
+
+    `msdnet.register_network` says what builds the networks of a kind.
+    """
 
     kind: ClassVar[str]
     _kinds: ClassVar[Registry[type["NetworkConfig"]]] = Registry("kind of network")
@@ -61,9 +78,10 @@ class NetworkConfig(ABC):
     input_channels: int = 3
     """Channels of an image: 1 for grey, 3 for colour."""
 
-    def __init_subclass__(cls, kind: str) -> None:
-        cls.kind = kind
-        cls._kinds.register(kind, cls)
+    def __init_subclass__(cls, kind: str | None) -> None:
+        if kind is not None:
+            cls.kind = kind
+            cls._kinds.register(kind, cls)
 
     def __post_init__(self) -> None:
         for name in ("classes", "input_channels"):
@@ -71,18 +89,18 @@ class NetworkConfig(ABC):
 
     @property
     @abstractmethod
-    def depth(self) -> int:
-        """The number of layers."""
-
-    @property
-    @abstractmethod
     def exit_layers(self) -> tuple[int, ...]:
         """Layers whose classifiers are built."""
 
     @property
-    @abstractmethod
+    def depth(self) -> int:
+        """The number of layers: by default up to the last classifier."""
+        return self.exit_layers[-1]
+
+    @property
     def smallest_side(self) -> int:
         """The least height and width of an image."""
+        return 1
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, **dataclasses.asdict(self)}
@@ -96,7 +114,11 @@ class NetworkConfig(ABC):
         if not isinstance(values, Mapping):
             raise TypeError(f"a network config must be a table of fields, got {type(values).__name__}")
         kind = values.get("kind", getattr(cls, "kind", MSDNetConfig.kind))
-        check_choice("a network config: kind", kind, cls._kinds)
+        if kind not in list(cls._kinds):
+            raise UnknownKindError(
+                f"a network config: kind must be one of {', '.join(cls._kinds)}; got {kind!r} "
+                "(one of your own is known once the module that defines it is imported: msdnet --import MODULE ...)"
+            )
         chosen = cls._kinds[kind]
         if not issubclass(chosen, cls):
             raise TypeError(f"a network config: kind must be {cls.kind}, got {kind}")
@@ -110,6 +132,40 @@ class NetworkConfig(ABC):
             return cls.from_dict(json.loads(text))
         except json.JSONDecodeError as error:
             raise ValueError(f"a network config must be JSON: {error}") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnknownNetwork(NetworkConfig, kind=None):
+    """What can be told of a network whose kind is not known here. To classify with a bundle, nothing more is needed."""
+
+    table: Mapping[str, Any]
+    """The config as it was written."""
+    why: str
+    """What was said when it was read."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "kind", self.table["kind"])
+
+    @property
+    def exit_layers(self) -> tuple[int, ...]:
+        raise UnknownKindError(self.why)
+
+    @property
+    def smallest_side(self) -> int:
+        raise UnknownKindError(self.why)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.table)
+
+
+def described_network(values: Mapping[str, Any]) -> NetworkConfig:
+    """The config that `to_dict` gave, or what it tells of a network whose kind is not known here."""
+    try:
+        return NetworkConfig.from_dict(values)
+    except UnknownKindError as error:
+        common: dict[str, Any] = {name: values.get(name) for name in ("classes", "input_channels")}
+        return UnknownNetwork(table=values, why=str(error), **common)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,11 +191,12 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
     growth: int = 6
     """Channels that every further layer adds at the finest scale."""
 
-    channel_factors: tuple[int, ...] = (1, 2, 4)
-    """By how much each scale is wider than `seed_channels` and `growth` say."""
+    channel_factors: tuple[int, ...] = ()
+    """By how much each scale is wider than `seed_channels` and `growth` say; by default 1, 2, 4, 4, ..."""
 
-    bottleneck_factors: tuple[int, ...] = (1, 2, 4)
-    """Width of a unit's 1x1 convolution over that of its output, for the scale that the unit reads."""
+    bottleneck_factors: tuple[int, ...] = ()
+    """Width of a unit's 1x1 convolution over that of its output, for the scale that the unit reads; by default
+    1, 2, 4, 4, ..."""
 
     stem: Stem = "cifar"
     """How the finest scale is seeded: a 3x3 convolution, or a 7x7 with stride 2 and a 3x3 max-pool with stride 2."""
@@ -168,10 +225,12 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("exits", "channel_factors", "bottleneck_factors"):
-            object.__setattr__(self, name, whole_numbers(name, getattr(self, name)))
         for name in ("scales", "seed_channels", "growth"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        for name in ("exits", "channel_factors", "bottleneck_factors"):
+            object.__setattr__(self, name, whole_numbers(name, getattr(self, name)))
+        for name in ("channel_factors", "bottleneck_factors"):
+            object.__setattr__(self, name, getattr(self, name) or (1, 2, *[4] * self.scales)[: self.scales])
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
             check_flag(name, getattr(self, name))
         if self.averaging is not None:

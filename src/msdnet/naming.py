@@ -29,7 +29,10 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 
 class Registry(Generic[T]):
-    """Named things of one kind. A name is given once; an unknown one is answered with the nearest."""
+    """Named things of one kind. A name is given once; an unknown one is answered with the nearest.
+
+    What is defined again in its own place, by a cell of a notebook that is run twice, is no second thing.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -38,7 +41,7 @@ class Registry(Generic[T]):
     def register(self, name: str, entry: T) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a {self.kind}'s name must be a word, got {name!r}")
-        if name in self._entries:
+        if name in self._entries and not _same_place(self._entries[name], entry):
             raise ValueError(f"{self.kind} {name!r} is registered already")
         self._entries[name] = entry
 
@@ -58,3 +61,9 @@ class Registry(Generic[T]):
 
     def items(self) -> ItemsView[str, T]:
         return self._entries.items()
+
+
+def _same_place(one: object, other: object) -> bool:
+    """Whether two classes or functions are defined under the same name in the same module."""
+    places = [(getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)) for thing in (one, other)]
+    return places[0] == places[1] and None not in places[0]

@@ -45,7 +45,9 @@ def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkCon
         network = known[network]
     if not isinstance(network, NetworkConfig):
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
-    return type(network).from_dict(network.to_dict() | overrides)
+    if overrides.get("kind", network.kind) != network.kind:
+        raise ValueError(f"kind cannot be replaced: the network is a {network.kind}, got {overrides['kind']!r}")
+    return NetworkConfig.from_dict(network.to_dict() | overrides)
 
 
 def _imagenet(exits: tuple[int, ...]) -> MSDNetConfig:
@@ -55,8 +57,6 @@ def _imagenet(exits: tuple[int, ...]) -> MSDNetConfig:
         scales=4,
         seed_channels=32,
         growth=16,
-        channel_factors=(1, 2, 4, 4),
-        bottleneck_factors=(1, 2, 4, 4),
         stem="imagenet",
         head_width="input",
     )

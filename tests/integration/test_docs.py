@@ -197,6 +197,17 @@ def test_python_of_a_page_runs(page: str, tmp_path: Path, deep: Bundle) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_python_of_a_network_of_ones_own_runs(tmp_path: Path) -> None:
+    """Its first block is a module. Each of the others has a process of its own, as the page says."""
+    module, *others = blocks("python", "docs/extending.md")
+    assert module.startswith("# own.py\n")
+    (tmp_path / "own.py").write_text(module)
+    for code in others:
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert {path.name for path in (tmp_path / "bundles").iterdir()} == {"own", "adamw"}
+
+
 def test_the_reference_has_every_public_name() -> None:
     page = (ROOT / "docs/api.md").read_text()
     shown = re.findall(r"^::: msdnet\.(\w+)\n    options:\n      heading_level: 3$", page, re.MULTILINE)

@@ -27,6 +27,14 @@ def test_lists_become_tuples() -> None:
     assert config == MSDNetConfig(exits=(2, 4))
 
 
+@pytest.mark.parametrize("scales", [1, 2, 3, 4, 5])
+def test_factors_follow_from_the_scales_unless_given(scales: int) -> None:
+    config, factors = MSDNetConfig(exits=(2, 5), scales=scales), (1, 2, 4, 4, 4)[:scales]
+    assert config.channel_factors == config.bottleneck_factors == factors
+    given = MSDNetConfig(exits=(2, 5), scales=scales, channel_factors=factors, bottleneck_factors=factors)
+    assert (config, hash(config), config.to_json()) == (given, hash(given), given.to_json())
+
+
 def test_numpy_numbers_become_plain_ones() -> None:
     config = MSDNetConfig(exits=np.array([2, 4]), classes=np.int64(10), head_width=np.int32(8))  # type: ignore[arg-type]
     assert config == MSDNetConfig(exits=(2, 4), classes=10, head_width=8)

@@ -13,8 +13,8 @@ from msdnet.export import export_run
 from msdnet.runtime.tensors import read_tensors
 from msdnet.training import Recipe, resume, train
 from msdnet.training.display import Display
-from msdnet.training.run import describe_data
-from tests.helpers import TINY, ColouredSquares
+from msdnet.training.record import describe_data
+from tests.helpers import TINY, ColouredSquares, run_here
 from tests.unit.test_folder import texture
 
 RECIPE = Recipe(epochs=1, batch_size=8)
@@ -77,6 +77,25 @@ def test_images_that_are_taken_as_they_are_are_not_resized_to_more(tmp_path: Pat
     data = ColouredSquares()
     train(RECIPE, data=data, network=TINY, out=tmp_path / "run", device="cpu", display=Display())
     assert export_run(tmp_path / "run", tmp_path / "bundle", data=data, device="cpu").manifest.images.resize == 12
+
+
+def test_data_that_only_python_has_are_asked_for_in_words_that_help(tmp_path: Path) -> None:
+    data = ColouredSquares()
+    train(RECIPE, data=data, network=TINY, out=tmp_path / "run", device="cpu", display=Display())
+    refused = run_here("export", str(tmp_path / "run"), "--out", str(tmp_path / "bundle"))
+    assert "'squares': only Python can give them again, by" in refused.stderr
+    assert "export_run(..., data=...); msdnet export --no-held-out does without them" in refused.stderr
+    done = run_here("export", str(tmp_path / "run"), "--out", str(tmp_path / "bundle"), "--no-held-out")
+    assert done.returncode == 0
+
+
+def test_data_tell_what_a_network_takes(photos: DataConfig) -> None:
+    data = open_data(photos)
+    spec = data.image_spec
+    assert (spec.side, spec.resize, spec.mean) == (data.image_shape[1], 30, data.normalisation.mean)
+    data.image_shape = (3, 12, 14)
+    with pytest.raises(ValueError, match="bundles are for square images, and these are 12 x 14"):
+        data.image_spec  # noqa: B018
 
 
 def test_a_resize_that_leaves_too_little_is_told_before_the_training(tmp_path: Path) -> None:

@@ -158,6 +158,9 @@ def test_another_network_teaches_the_later_exits_and_they_the_others() -> None:
     assert float(found) == pytest.approx(float(expected))
 
 
-def test_one_classifier_for_all_exits_cannot_be_balanced() -> None:
-    with pytest.raises(ValueError, match="fractalnet has one classifier for all exits"):
-        BalancedExits(create_network(SMALL_SYSTEMS["fractalnet"]))
+@pytest.mark.parametrize("system", ["fractalnet", "ensemble"])
+def test_exits_without_a_classifier_each_cannot_be_balanced(system: str) -> None:
+    with pytest.raises(
+        ValueError, match=rf"{system} has no classifier \(heads\) for each exit: nothing can be balanced"
+    ):
+        BalancedExits(create_network(SMALL_SYSTEMS[system]))

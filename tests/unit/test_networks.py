@@ -256,6 +256,11 @@ def test_without_dense_connections_early_maps_do_not_reach_later_layers_directly
             ValueError,
             "at least 9 pixels high and wide, got 8 x 32",
         ),
+        (
+            torch.zeros(1, 3, 32, 32, device="meta"),
+            ValueError,
+            "images must be on cpu like the weights, got them on meta",
+        ),
         ([[1.0]], TypeError, "images must be a torch tensor, got list"),
     ],
 )
@@ -298,6 +303,16 @@ def test_double_precision_is_refused_under_autocast_too(small_network: MSDNet) -
 def test_a_mask_must_cover_the_rows(small_network: MSDNet) -> None:
     with pytest.raises(ValueError, match="rows must have an entry for each of 2 rows, got a mask of 3"):
         small_network.keep(small_network.begin(torch.randn(2, 3, 32, 32)), torch.ones(3, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("rows", [[2], [0, -3], [5, 1]])
+def test_indices_must_be_those_of_rows(small_network: MSDNet, rows: list[int]) -> None:
+    state = small_network.begin(torch.randn(2, 3, 32, 32))
+    with pytest.raises(IndexError, match=f"rows must be among the 2 of the state, got {min(rows)} to {max(rows)}"):
+        small_network.keep(state, torch.tensor(rows))
+    for fitting in ([], [1, -2, 0]):
+        kept = small_network.keep(state, torch.tensor(fitting, dtype=torch.int64))
+        assert {len(tensor) for tensor in kept.maps.values()} == {len(fitting)}
 
 
 def test_there_is_no_stage_after_the_last(small_network: MSDNet) -> None:

@@ -64,3 +64,9 @@ def test_a_name_is_a_word(name: Any) -> None:
 def test_capitals_do_not_hide_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="did you mean 'cifar_anytime'"):
         preset_config("CIFAR_ANYTIME")
+
+
+def test_the_kind_of_a_network_stays() -> None:
+    with pytest.raises(ValueError, match="kind cannot be replaced: the network is a msdnet, got 'resnet'"):
+        network_config("cifar_small", kind="resnet")
+    assert network_config("cifar_small", kind="msdnet") == preset_config("cifar_small")

@@ -13,7 +13,7 @@ from msdnet.training import Interrupted, Recipe, Summary, resume, train
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Distillation, Loss, Optimiser
-from msdnet.training.run import read_summary
+from msdnet.training.record import read_summary
 from tests.helpers import TINY, ColouredSquares
 from tests.unit.test_training import QUICK, StopAt
 

@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -61,10 +63,29 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _import(module: str | None) -> None:
+    """As `python -m` finds it: in this folder, or among what is installed."""
+    if module is None:
+        return
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it was found, and what it needs was not
+        raise ValueError(f"--import {module}: no module of this name is in this folder, or installed") from error
+
+
 @app.callback()
 def _options(
+    module: Annotated[
+        str | None,
+        typer.Option(
+            "--import", metavar="MODULE", callback=_import, help="Import it first: it defines a network of your own."
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options of the command itself."""
+    """Options of the command itself: each is a callback."""

@@ -90,7 +90,7 @@ def _shares(part: str, measured: "Measured", images: str) -> str:
 
 
 def _counted(run: Path, read: int) -> str:
-    from msdnet.training.run import read_run
+    from msdnet.training.record import read_run
 
     unread = read_run(run)["images"]["held_out"] - read
     return f"{read:,} images" + (f" ({unread:,} more could not be read)" if unread else "")

@@ -82,7 +82,8 @@ def show(
     if isinstance(config, MSDNetConfig):
         _show_grid(name, config, svg)
     elif svg is None:
-        typer.echo(f"{name}: {config.kind}, {counted(len(config.exit_layers), 'exit')}")
+        exits = len(config.exit_layers) if manifest is None else manifest.exit_count
+        typer.echo(f"{name}: {config.kind}, {counted(exits, 'exit')}")
     else:
         raise ValueError(f"{name}: --svg draws the grid of an MSDNet, and this network ({config.kind}) has none")
     if manifest is not None:

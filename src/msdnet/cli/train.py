@@ -45,6 +45,13 @@ Network = Annotated[
 Teacher = Annotated[
     Path | None, typer.Option(metavar="RUN", help="A finished run to learn from, for recipes that want one.")
 ]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Start with its weights: one of `msdnet models`, or the folder of a bundle or of a finished run.",
+    ),
+]
 Epochs = Annotated[
     int | None, typer.Option(metavar="EPOCHS", help="Train longer or shorter; the schedule moves along.")
 ]
@@ -75,6 +82,7 @@ def train(
     dataset: DatasetName = None,
     network: Network = None,
     teacher: Teacher = None,
+    start: Start = None,
     epochs: Epochs = None,
     batch_size: BatchSize = None,
     seed: Seed = 0,
@@ -105,7 +113,7 @@ def train(
     finished = resume is not None and training.is_finished(resume)
     try:
         if resume is not None:
-            fixed = (recipe, out, dataset, network, epochs, batch_size, subset, held_out)
+            fixed = (recipe, out, dataset, network, start, epochs, batch_size, subset, held_out)
             _check_alone(*fixed, seed or None, colour_jitter or None, None if image_size == 224 else image_size)
             summary = training.resume(resume, root=data, workers=workers, unreadable=unreadable, **either_way)
         elif recipe is None or out is None:
@@ -116,7 +124,7 @@ def train(
             config = _data(dataset, data, **shares, **folder_options)
             chosen = _recipe(recipe, epochs, batch_size)
             own = None if network is None else read_network(network)
-            summary = training.train(chosen, data=config, network=own, out=out, seed=seed, **either_way)
+            summary = training.train(chosen, data=config, network=own, out=out, start=start, seed=seed, **either_way)
     except training.Interrupted as stop:
         typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None

@@ -8,7 +8,7 @@ Knows nothing of networks.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from msdnet.bundle import ImageSpec
 from msdnet.checks import check_whole
 from msdnet.files import Part
 
@@ -163,6 +164,20 @@ class ImageData(ABC):
     @abstractmethod
     def batches(self, part: Part, batch_size: int) -> Iterator[Batch]:
         """All images of a part in order, as they are, the last batch as small as it comes."""
+
+    @property
+    def resized_to(self) -> int:
+        """The shorter side of an image before its centre is cropped."""
+        side = min(self.image_shape[1:])
+        return side if self.resize is None else check_whole("resize", self.resize, at_least=side)
+
+    @property
+    def image_spec(self) -> ImageSpec:
+        """What a network takes that was trained on these images, for `msdnet.export.export_network`."""
+        _, side, width = self.image_shape
+        if side != width:
+            raise ValueError(f"bundles are for square images, and these are {side} x {width}")
+        return ImageSpec(side=side, resize=self.resized_to, **asdict(self.normalisation))
 
     def steps(self, batch_size: int) -> int:
         """The number of batches in an epoch."""

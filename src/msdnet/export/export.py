@@ -36,7 +36,6 @@ from msdnet.pixels import usual_resize
 from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
 from msdnet.runtime import OnnxEngine
 from msdnet.training import all_logits, load_run
-from msdnet.training.run import resize_of
 from msdnet.version import VERSION
 from msdnet.writing import check_free, new_folder
 
@@ -97,7 +96,7 @@ def export_run(
     return export_network(
         trained.network,
         out,
-        name=name or Path(out).name,
+        name=name,
         classes=facts["images"]["classes"],
         images=images,
         held_out=seen or looked_at,
@@ -142,7 +141,7 @@ def _provenance(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What made the model, without the places where things were on the machine that did."""
     places = ("root", "folder", "workers")
     told = {key: value for key, value in facts.items() if key not in ("network", "images", "resize")}
-    for key in told.keys() & {"data", "teacher"}:
+    for key in told.keys() & {"data", "teacher", "start"}:
         told[key] = {name: value for name, value in told[key].items() if name not in places}
     return told | {key: facts["images"][key] for key in ("held_out", "held_out_seed", "held_out_sha256")}
 
@@ -153,7 +152,7 @@ def _resize(facts: Mapping[str, Any], data: ImageData | None) -> int:
     As that of the images which the bundle is judged by, if they are at hand; else as the run tells it.
     """
     if data is not None:
-        return resize_of(data)
+        return data.resized_to
     if "resize" in facts:
         return int(facts["resize"])
     told, side = facts["data"], facts["images"]["shape"][1]  # of a run that was made before this was written down
@@ -164,16 +163,24 @@ def export_network(
     network: StagedNetwork,
     out: str | Path,
     *,
-    name: str,
     classes: Sequence[str],
     images: ImageSpec,
+    name: str | None = None,
     held_out: Iterable[Batch] | _Seen | None = None,
     test: Iterable[Batch] | None = None,
     half: bool = False,
     calibrate: bool = False,
     provenance: Mapping[str, Any] | None = None,
 ) -> Bundle:
-    """Make a bundle of a network; see `export_run`."""
+    """Make a bundle of a network, however it was trained.
+
+    - classes: their names; images: what the network takes. Of data, these are `data.classes` and `data.image_spec`
+    - name: what the model is called; by default as the folder
+    - held_out: labelled batches that it was not trained on, such as `data.batches("held_out", 250)`: without them the
+      bundle can keep no budget; test: others, for the accuracy that it tells
+    - half, calibrate: as for `export_run`
+    - provenance: where the model is from, as plain JSON values
+    """
     folder = Path(out)
     check_free(folder)
     if calibrate and held_out is None:
@@ -184,7 +191,7 @@ def export_network(
     tested = None if test is None else _Judged(*all_logits(network, test), calibrate=False)
     manifest = Manifest(
         format=FORMAT,
-        name=name,
+        name=name or folder.name,
         network=network.config,
         classes=tuple(classes),
         images=images,

@@ -1,10 +1,13 @@
 """Networks in PyTorch, each a sequence of stages."""
 
-from typing import Any, overload
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 import torch
 
 from msdnet.config import MSDNetConfig, NetworkConfig
+from msdnet.naming import Registry
+from msdnet.networks.chain import Chain
 from msdnet.networks.densenet import DenseNet
 from msdnet.networks.ensemble import Ensemble
 from msdnet.networks.fractalnet import FractalNet
@@ -23,6 +26,7 @@ from msdnet.systems import (
 )
 
 __all__ = [
+    "Chain",
     "DenseNet",
     "Ensemble",
     "FractalNet",
@@ -33,7 +37,21 @@ __all__ = [
     "WideResNet",
     "create_network",
     "empty_network",
+    "register_network",
 ]
+
+C = TypeVar("C", bound=NetworkConfig)
+
+_BUILDERS: Registry[Callable[[Any], StagedNetwork]] = Registry("network of the kind")
+
+
+def register_network(config: type[C], build: Callable[[C], StagedNetwork]) -> None:
+    """Say what builds the networks of a kind: the class of the network itself, or a function of a config."""
+    if not (isinstance(config, type) and issubclass(config, NetworkConfig) and hasattr(config, "kind")):
+        raise TypeError(f'config must be a class of configs (class Own(NetworkConfig, kind="own")), got {config!r}')
+    if not callable(build):
+        raise TypeError(f"build must be a network's class or a function of a config, got {build!r}")
+    _BUILDERS.register(config.kind, build)
 
 
 def _ensemble(config: EnsembleConfig) -> Ensemble:
@@ -46,15 +64,13 @@ def _torchvision(config: TorchvisionConfig) -> StagedNetwork:
     return TorchvisionNetwork(config)
 
 
-_KINDS: dict[type[NetworkConfig], Any] = {
-    MSDNetConfig: MSDNet,
-    WideResNetConfig: WideResNet,
-    ResNetConfig: ResNet,
-    DenseNetConfig: DenseNet,
-    FractalNetConfig: FractalNet,
-    EnsembleConfig: _ensemble,
-    TorchvisionConfig: _torchvision,
-}
+register_network(MSDNetConfig, MSDNet)
+register_network(WideResNetConfig, WideResNet)
+register_network(ResNetConfig, ResNet)
+register_network(DenseNetConfig, DenseNet)
+register_network(FractalNetConfig, FractalNet)
+register_network(EnsembleConfig, _ensemble)
+register_network(TorchvisionConfig, _torchvision)
 
 
 @overload
@@ -64,8 +80,10 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetw
 def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetwork:
     """A network with fresh weights, from a name or a config; overrides replace fields of the config."""
     config = network_config(network, **overrides)
-    built: StagedNetwork = _KINDS[type(config)](config)
-    return built
+    if config.kind not in _BUILDERS:
+        name = type(config).__name__
+        raise ValueError(f"nothing is known to build a {name}: register_network({name}, ...) says what does")
+    return _BUILDERS[config.kind](config)
 
 
 def empty_network(config: NetworkConfig) -> StagedNetwork:

@@ -48,7 +48,7 @@ class StagedNetwork(nn.Module, ABC):
     config: NetworkConfig
     exit_count: int
     heads: nn.ModuleList
-    """The classifiers, one for each exit, or one for all."""
+    """The classifiers, one for each exit, or one for all. Only recipes that balance gradients need to see them."""
     chance: Chance | None = None
     """What it draws as it trains, if it does."""
 
@@ -65,9 +65,11 @@ class StagedNetwork(nn.Module, ABC):
             raise ValueError(f"images must have shape (N, channels, height, width), got {tuple(images.shape)}")
         if not images.is_floating_point():
             raise TypeError(f"images must be floating-point numbers, normalised; got {images.dtype}")
-        weights = next(self.parameters()).dtype
-        if images.dtype != weights and not _may_mix(images):
-            raise TypeError(f"images must be {weights} like the weights, got {images.dtype}")
+        weights = next(self.parameters())
+        if images.device != weights.device:
+            raise ValueError(f"images must be on {weights.device} like the weights, got them on {images.device}")
+        if images.dtype != weights.dtype and not _may_mix(images):
+            raise TypeError(f"images must be {weights.dtype} like the weights, got {images.dtype}")
         channels, height, width = images.shape[1:]
         if channels != self.config.input_channels:
             raise ValueError(f"images must have {self.config.input_channels} channels (input_channels), got {channels}")
@@ -95,6 +97,10 @@ class StagedNetwork(nn.Module, ABC):
         count = len(next(iter(state.maps.values()), rows))
         if rows.dtype == torch.bool and len(rows) != count:
             raise ValueError(f"rows must have an entry for each of {count} rows, got a mask of {len(rows)}")
+        if rows.dtype != torch.bool and state.maps and len(rows) and rows.device.type == "cpu":  # a GPU would wait
+            first, last = (int(row) for row in rows.aminmax())
+            if not -count <= first <= last < count:
+                raise IndexError(f"rows must be among the {count} of the state, got {first} to {last}")
         return replace(state, maps={name: tensor[rows] for name, tensor in state.maps.items()})
 
     def forward(self, images: Tensor) -> list[Tensor]:

@@ -29,7 +29,7 @@ from msdnet.training.distributed import (
     join_processes,
     several_processes,
 )
-from msdnet.training.run import describe_data, read_run, read_summary
+from msdnet.training.record import describe_data, read_run, read_summary
 from msdnet.training.together import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT
 

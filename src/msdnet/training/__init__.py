@@ -9,7 +9,8 @@ print(summary.held_out_accuracy)
 
 from msdnet.training.evaluation import all_logits, exit_accuracies
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
-from msdnet.training.run import TrainedRun, is_finished, load_run, resume, train
+from msdnet.training.record import TrainedRun, is_finished, load_run
+from msdnet.training.run import resume, train
 from msdnet.training.together import Interrupted, StopSignal, together
 from msdnet.training.trainer import DivergenceError, Summary
 

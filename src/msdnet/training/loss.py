@@ -99,8 +99,10 @@ class BalancedExits(nn.Module):
 
     def __init__(self, network: StagedNetwork) -> None:
         super().__init__()
-        if len(network.heads) != network.exit_count:
-            raise ValueError(f"a {network.config.kind} has one classifier for all exits: there is nothing to balance")
+        if len(getattr(network, "heads", ())) != network.exit_count:  # one for all, or out of sight, as in an ensemble
+            raise ValueError(
+                f"a {network.config.kind} has no classifier (heads) for each exit: nothing can be balanced"
+            )
         self.network = network
 
     def forward(self, images: Tensor) -> list[Tensor]:

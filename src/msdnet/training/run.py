@@ -4,24 +4,22 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, cast
 
 import torch
 from torch import nn
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_number, check_same, check_whole, from_mapping, read_table
+from msdnet.checks import check_number, check_same, check_whole, from_mapping
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
 from msdnet.device import pick_device
-from msdnet.files import fingerprint
-from msdnet.networks import StagedNetwork, create_network, empty_network
+from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import network_config
-from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display, choose_display
 from msdnet.training.distributed import (
     first_on_machine_first,
@@ -32,9 +30,19 @@ from msdnet.training.distributed import (
 )
 from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe, load_recipe
+from msdnet.training.record import (
+    describe_data,
+    is_finished,
+    load_run,
+    plain_json,
+    read_run,
+    read_summary,
+    reopen,
+)
+from msdnet.training.start import Start, find_start
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.together import ALONE, StopSignal
-from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary, Trainer
+from msdnet.training.trainer import CHECKPOINT, MODEL, Summary, Trainer
 from msdnet.version import VERSION
 from msdnet.writing import write_atomically
 
@@ -43,18 +51,7 @@ try:
 except ModuleNotFoundError:  # on Windows, where a run can be read and exported
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "TrainedRun",
-    "describe_data",
-    "is_finished",
-    "load_run",
-    "make_step",
-    "read_run",
-    "read_summary",
-    "resize_of",
-    "resume",
-    "train",
-]
+__all__ = ["make_step", "resume", "train"]
 
 _LOCKS: set[IO[str]] = set()  # that this process holds
 
@@ -66,6 +63,7 @@ def train(
     out: str | Path,
     network: str | NetworkConfig | None = None,
     teacher: str | Path | None = None,
+    start: str | Path | None = None,
     seed: int = 0,
     device: str | None = None,
     test: bool = False,
@@ -76,8 +74,10 @@ def train(
     """Train a network by a recipe into a new folder.
 
     The network is a name or a config, by default the anytime network that fits the data; its classes are the
-    data's. A teacher is the folder of a finished run, for recipes that learn from one. The test images are looked
-    at, once and at the end, only if `test` is set.
+    data's. A teacher is the folder of a finished run, for recipes that learn from one. To start with the weights of a
+    network that was trained before, `start` is a model of the package, or the folder of a bundle or of a finished run;
+    then the network is by default that one, and where the classes are others, what depends on them is made anew. The
+    test images are looked at, once and at the end, only if `test` is set.
     """
     _check_system()
     folder = Path(out)
@@ -87,16 +87,17 @@ def train(
     torch_device = pick_device(device)
     shard = join_processes(torch_device)
     with ALONE:
+        begin = None if start is None else find_start(start)
         data = data if isinstance(data, ImageData) else data.found()
         with first_on_machine_first():  # which may download what the others then find
             images = data if isinstance(data, ImageData) else open_data(data, torch_device)
         _check_parts(images, test)
-        config = _network_config(network, images, chosen)
+        config = _network_config(network or (begin and begin.network.config), images, chosen)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
+        facts |= {} if begin is None else {"start": begin.facts}
         teaching = _teaching(chosen, teacher, facts, torch_device)
-        trainer = _trainer(
-            chosen, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
-        )
+        others = (display, stop, checkpoint_seconds, teaching, begin)
+        trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, *others)
     if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
         _claim(folder, facts)
     wait_for_all()
@@ -139,7 +140,7 @@ def resume(
     with _locked(folder, shard), ExitStack() as locks:
         with ALONE:
             with first_on_machine_first():
-                images = data or _reopen(facts, root, workers, unreadable, torch_device)
+                images = data or reopen(facts, root, workers, unreadable, torch_device)
             check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
             _check_parts(images, test)
             if "dataset" in facts["data"] and unreadable not in (None, facts["data"].get("unreadable")):
@@ -149,10 +150,10 @@ def resume(
                 return _tested(folder, finished, images, recipe, torch_device)
             known = facts.get("teacher", {}).get("folder")
             teaching = _teaching(recipe, teacher or known, facts, torch_device)
-            trainer = _trainer(
-                recipe, config, images, folder, facts, shard, torch_device, display, stop, checkpoint_seconds, teaching
-            )
-            if (folder / CHECKPOINT).exists():
+            going_on = (folder / CHECKPOINT).exists()
+            others = (display, stop, checkpoint_seconds, teaching, None if going_on else _started_from(facts))
+            trainer = _trainer(recipe, config, images, folder, facts, shard, torch_device, *others)
+            if going_on:
                 trainer.resume()
         summary = trainer.run()
         return _tested(folder, summary, images, recipe, torch_device) if test else summary
@@ -174,51 +175,6 @@ def _tested(folder: Path, summary: Summary, data: ImageData, recipe: Recipe, dev
     return from_first(cast(Summary, tested))
 
 
-def is_finished(out: str | Path) -> bool:
-    """Whether the run in a folder has nothing left to train."""
-    return (Path(out) / SUMMARY).exists()
-
-
-class TrainedRun(NamedTuple):
-    """What a run has brought."""
-
-    network: StagedNetwork
-    """In evaluation mode."""
-    data: ImageData | None
-    facts: Mapping[str, Any]
-    """All that defines the run."""
-
-
-def load_run(
-    out: str | Path,
-    *,
-    data: ImageData | None = None,
-    root: str | Path | None = None,
-    unreadable: Unreadable | None = None,
-    device: str | None = None,
-    open_data: bool = True,
-) -> TrainedRun:
-    """The network that a run has trained, and the data it was trained on; `data`, `root`, `unreadable` as for `resume`.
-
-    A process may call it by itself, whatever others do.
-    """
-    folder = Path(out)
-    facts = read_run(folder)
-    if not (folder / MODEL).is_file():
-        if is_finished(folder):
-            again = f"with {SUMMARY} removed, --resume {folder} makes it again"
-            raise FileNotFoundError(f"{folder}: the run is finished, but its {MODEL} is gone; {again}")
-        raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
-    torch_device = pick_device(device)
-    weights, _ = load_tensors(folder / MODEL)
-    network = empty_network(NetworkConfig.from_dict(facts["network"]))
-    network.load_state_dict(weights)
-    images = (data or _reopen(facts, root, None, unreadable, torch_device)) if open_data else None
-    if images is not None:
-        check_same(f"{folder}: trained on other data", describe_data(images), facts["images"])
-    return TrainedRun(network.to(torch_device).eval(), images, facts)
-
-
 def make_step(
     network: str | NetworkConfig,
     recipe: Recipe,
@@ -226,10 +182,14 @@ def make_step(
     device: torch.device,
     *,
     teacher: StagedNetwork | None = None,
+    start: Start | None = None,
     distributed: bool = False,
 ) -> Step:
-    """A fresh network on its device, and the way to train it that is fastest there."""
-    built: Any = create_network(_network_config(network, data, recipe)).to(device).to(memory_format=torch.channels_last)
+    """A fresh network on its device, or one with weights to start with, and the way to train it that is fastest."""
+    built: Any = create_network(_network_config(network, data, recipe))
+    if start is not None:
+        start.give(built, data.classes)
+    built = built.to(device).to(memory_format=torch.channels_last)
     on_gpu = device.type == "cuda"
     if on_gpu:
         # Shapes never change: let cuDNN time a few kernels once. Timing all takes twice as long and finds none better.
@@ -269,10 +229,10 @@ def _facts(
         "data": {"name": data.name} if data_config is None else dataclasses.asdict(data_config),
         "images": describe_data(data),
         # Not among the above, which are compared with those of runs that do not tell them:
-        "resize": resize_of(data),
+        "resize": data.resized_to,
         "some_names": data.some_names,
     }
-    return _json(facts)
+    return plain_json(facts)
 
 
 def _teaching(
@@ -299,29 +259,16 @@ def _teaching(
     return network.to(memory_format=torch.channels_last)
 
 
-def describe_data(data: ImageData) -> dict[str, Any]:
-    """What a network trained on the data depends on, as plain JSON values."""
-    facts = {
-        "classes": data.classes,
-        "shape": data.image_shape,
-        "normalisation": dataclasses.asdict(data.normalisation),
-        "training": data.size("train"),
-        "held_out": len(data.held_out_indices),
-        "held_out_seed": data.held_out_seed,
-        "held_out_sha256": fingerprint(data.held_out_indices),
-    }
-    return _json(facts)
-
-
-def resize_of(data: ImageData) -> int:
-    """The shorter side of an image before its centre is cropped."""
-    side = min(data.image_shape[1:])
-    return side if data.resize is None else check_whole("resize", data.resize, at_least=side)
-
-
-def _json(values: dict[str, Any]) -> dict[str, Any]:
-    """The values as they come back from a file."""
-    return dict(json.loads(json.dumps(values)))
+def _started_from(facts: dict[str, Any]) -> Start | None:
+    """What a run without a checkpoint starts with once more, if it did not start with weights drawn by chance."""
+    if "start" not in facts:
+        return None
+    try:
+        start = find_start(facts["start"]["folder"])
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error} (the run has no checkpoint yet, and would start with its weights)") from error
+    start.check_known(facts["start"])
+    return start
 
 
 def _trainer(
@@ -336,9 +283,10 @@ def _trainer(
     stop: StopSignal | None,
     checkpoint_seconds: float,
     teacher: StagedNetwork | None,
+    start: Start | None,
 ) -> Trainer:
     torch.manual_seed(facts["seed"])
-    step = make_step(config, recipe, data, device, teacher=teacher, distributed=shard.world > 1)
+    step = make_step(config, recipe, data, device, teacher=teacher, start=start, distributed=shard.world > 1)
     shown = display or (choose_display() if shard.rank == 0 else Display())
     return Trainer(
         step,
@@ -431,50 +379,3 @@ def _close_locks() -> None:
 
 if fcntl is not None:  # so there is fork as well
     os.register_at_fork(after_in_child=_close_locks)
-
-
-def read_summary(folder: Path) -> Summary:
-    """What the finished run in a folder has brought."""
-    path = folder / SUMMARY
-    return from_mapping(Summary, read_table(path), str(path))
-
-
-def read_run(folder: Path) -> dict[str, Any]:
-    """All that defines the run in a folder."""
-    path = folder / RUN
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
-    try:
-        facts = read_table(path)
-    except ValueError as error:
-        raise ValueError(f"{error}; {_way_out(folder)}") from error
-    missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
-    if missing:
-        raise ValueError(f"{path}: not that of a run: no {', '.join(sorted(missing))} in it")
-    return facts
-
-
-def _way_out(folder: Path) -> str:
-    """Of a run whose own file is damaged."""
-    if (folder / CHECKPOINT).exists() or (folder / MODEL).exists():
-        return (
-            f"nothing can go on here without it: put back a copy of it, or start anew with another --out than {folder}"
-        )
-    return f"nothing was trained here yet: remove {folder / RUN}, and start anew"
-
-
-def _reopen(
-    facts: Mapping[str, Any],
-    root: str | Path | None,
-    workers: int | None,
-    unreadable: Unreadable | None,
-    device: torch.device,
-) -> ImageData:
-    if "dataset" not in facts["data"]:
-        raise ValueError(f"the run was started with data of its own, {facts['data']['name']!r}: resume(..., data=...)")
-    changes = {"root": None if root is None else str(root), "workers": workers, "unreadable": unreadable}
-    values = facts["data"] | {name: value for name, value in changes.items() if value is not None}
-    try:
-        return open_data(from_mapping(DataConfig, values, f"{RUN}'s data"), device)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error} (if the data have moved, --data says where they are now)") from error
