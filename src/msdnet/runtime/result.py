@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.naming import counted
-from msdnet.runtime.batching import Answers
+from msdnet.policy import Answers
 
 __all__ = ["Collected", "One", "Result"]
 
@@ -47,7 +47,8 @@ class Result:
     probabilities: NDArray[np.floating] | None = None
     """(N, classes), if they were asked for."""
     budget: float | None = None
-    """Multiply-adds per image that were asked for, if they were; `cost` is what was spent."""
+    """Multiply-adds per image that were asked for, if they were, counted as they are computed; `cost` is what was
+    spent."""
 
     @property
     def costs(self) -> NDArray[np.int64]:
@@ -147,7 +148,7 @@ class _Column:
     def values(self) -> NDArray[Any]:
         return self._space[: self._size].copy()
 
-    def put(self, numbers: NDArray[np.int64], values: object) -> None:
+    def put(self, numbers: NDArray[np.integer], values: object) -> None:
         self._size = max(self._size, int(numbers.max()) + 1)
         if self._size > len(self._space):
             larger = np.empty((max(self._size, 2 * len(self._space)), *self._space.shape[1:]), self._space.dtype)
