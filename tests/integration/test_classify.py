@@ -468,6 +468,14 @@ def test_a_model_that_cannot_keep_a_budget_has_no_figures_for_it(tiny: Bundle, t
     assert done.stderr == f"msdnet: large has no figures for 0.3 M: its first exit takes {least / 1e6:,.4g} M\n"
     found = {one["model"]: {point["budget"] for point in one["points"]} for one in json.loads(done.stdout)["models"]}
     assert found == {"large": {2e6}, "tiny": {3e5, 2e6}}
+    alone_too_low = run_here("evaluate", large, *data, "--budgets", "2M,300k,100%", "--json")
+    assert alone_too_low.returncode == 0, alone_too_low.stderr
+    assert alone_too_low.stderr == done.stderr
+    asked = [point["budget"] for point in json.loads(alone_too_low.stdout)["models"][0]["points"]]
+    assert asked == sorted(asked[:2]) * 2, "from the least to the most, by each method"
+    shown = run_here("budget", large, "--budgets", "2M,300k", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert (shown.stderr, [row["budget"] for row in json.loads(shown.stdout)]) == (done.stderr, [2e6])
     only = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k")
     assert only.returncode == 0, only.stderr
     for models, why in (((large,), "a budget must be at least"), ((alone,), "--budgets needs a model with held-out")):

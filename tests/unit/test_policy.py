@@ -191,7 +191,7 @@ BUDGET = "budget must be at least 10, the cost of the first exit"
         ({"confidence": [["sure"] * 3] * 4}, ValueError, "confidence must be finite numbers"),
         ({"confidence": [[0.5] * 2] * 4}, ValueError, r"confidence must have the shape \(images, 3\).*got \(4, 2\)"),
         ({"confidence": [0.5] * 3}, ValueError, r"got \(3,\)"),
-        ({"confidence": np.zeros((0, 3))}, ValueError, r"got \(0, 3\)"),
+        ({"confidence": np.zeros((0, 3))}, ValueError, r"of at least one image, got the shape \(0, 3\)"),
         ({"correct": CORRECT[:3]}, ValueError, r"correct must have the shape of confidence \(4, 3\), got \(3, 3\)"),
         ({"correct": [[2, 0, 1]] * 4}, ValueError, "correct must be true or false"),
         ({"correct": [[math.nan, 0, 1]] * 4}, ValueError, "correct must be true or false"),

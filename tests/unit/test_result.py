@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 import msdnet
+from msdnet.amounts import in_millions
 from msdnet.bundle import Bundle
 from msdnet.files import Labelled
 from msdnet.policy import FixedThresholds, Policy
@@ -37,7 +38,7 @@ def test_a_result_tells_its_budget_beside_what_was_spent(tiny: Bundle) -> None:
     asked = middle(model)
     result = model.classify(IMAGES, budget=asked)
     assert result.budget == asked
-    assert f"budget {asked / 1e6:,.1f} M" in repr(result)
+    assert f"budget {in_millions(asked)} M" in repr(result)
     for unlimited in (model.classify(IMAGES), model.classify(IMAGES, seconds="1s")):
         assert unlimited.budget is None
         assert "budget" not in repr(unlimited)

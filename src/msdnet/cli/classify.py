@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from msdnet.amounts import parse_seconds
+from msdnet.amounts import in_millions, parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.pictures import find_pictures
 from msdnet.cli.tables import print_table
@@ -233,7 +233,7 @@ def _print(
             row["label"],
             f"{100 * row['confidence']:.0f}%",
             str(row["exit"]),
-            f"{row['multiply_adds'] / 1e6:.1f} M",
+            f"{in_millions(row['multiply_adds'])} M",
             *([f"{1e3 * row['seconds']:.1f} ms"] if timed else []),
         )
     print_table(table)
@@ -241,9 +241,9 @@ def _print(
     left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
     others = f"; {unread:,} could not be read" if unread else ""
     typer.echo(
-        f"\n{counted(len(rows), 'image')} in {took:.2g} s, reading included{others}; {spent / 1e6:,.1f} M "
-        f"multiply-adds per image, {spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to "
+        f"\n{counted(len(rows), 'image')} in {took:.2g} s, reading included{others}; {in_millions(spent)} M "
+        f"multiply-adds per image, {spent / full:.0%} of the full network's {in_millions(full)} M; left at exits 1 to "
         f"{len(model.costs)}: {left}"
     )
     if enough is not None and spent <= 1.1 * enough:
-        typer.echo(f"more than {enough / 1e6:,.1f} M per image gained nothing on the held-out images")
+        typer.echo(f"more than {in_millions(enough)} M per image gained nothing on the held-out images")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.amounts import in_millions
 from msdnet.evaluation import Evaluation, reliability, standard_error
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, that_differ, usual_budgets
@@ -185,7 +186,7 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
             found.append((float(spent[mine].mean()), name, float(right[mine].mean()), float(exits[mine].mean()) + 1))
     found.sort()
     rows = [
-        [escape(name), f"{cost / 1e6:.1f} M", f"{exit:.1f}", f"{100 * accuracy:.0f}", _bar(cost / costs[-1])]
+        [escape(name), f"{in_millions(cost)} M", f"{exit:.1f}", f"{100 * accuracy:.0f}", _bar(cost / costs[-1])]
         for cost, name, accuracy, exit in found
     ]
     table = _table(_CLASS_COLUMNS, rows)
@@ -193,8 +194,8 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
         ends = _table(_CLASS_COLUMNS, rows[:8] + rows[-8:])
         table = f"{ends}<details><summary>All {len(rows)} classes</summary>{table}</details>"
     text = (
-        f"Classes from easy to hard, by what the network spends on them: {spent.mean() / 1e6:,.1f} million "
-        f"multiply-adds per image on average, of a budget of {budget / 1e6:,.1f} million."
+        f"Classes from easy to hard, by what the network spends on them: {in_millions(spent.mean())} million "
+        f"multiply-adds per image on average, of a budget of {in_millions(budget)} million."
     )
     return Section("Which classes are hard", text, html=table)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.amounts import Amount, parse_budget, parse_seconds
+from msdnet.amounts import Amount, in_millions, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_number, check_whole
 from msdnet.policy import (
@@ -386,7 +386,7 @@ class Model:
         side, exits = self.manifest.images.side, len(self.costs)
         return (
             f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, {exits} exits "
-            f"of {self.costs[0] / 1e6:,.1f} to {self.costs[-1] / 1e6:,.1f} M multiply-adds, on {self.engine!r}>"
+            f"of {in_millions(self.costs[0])} to {in_millions(self.costs[-1])} M multiply-adds, on {self.engine!r}>"
         )
 
     def _repr_html_(self) -> str:

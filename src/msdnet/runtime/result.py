@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.amounts import in_millions
 from msdnet.naming import counted
 from msdnet.policy import Answers
 
@@ -91,9 +92,9 @@ class Result:
 
     def __repr__(self) -> str:
         share = self.cost / self.exit_costs[-1]
-        asked = "" if self.budget is None else f", budget {self.budget / 1e6:,.1f} M"
+        asked = "" if self.budget is None else f", budget {in_millions(self.budget)} M"
         return (
-            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M "
+            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s, {in_millions(self.cost)} M "
             f"multiply-adds per image ({share:.0%} of the full network{asked}); left at exits 1 to "
             f"{len(self.exit_costs)}: {' '.join(map(str, self.exit_counts))}>"
         )
