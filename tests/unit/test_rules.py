@@ -112,7 +112,7 @@ def test_a_rule_decides_alone(model: Model) -> None:
     for other in others:
         with pytest.raises(ValueError, match="a rule decides alone who leaves"):
             model.classify(IMAGES, rule=Nobody(), **other)
-    with pytest.raises(TypeError, match="rule must be a SpendingRule"):
+    with pytest.raises(TypeError, match="a rule must be a SpendingRule"):
         model.classify(IMAGES, rule=lambda _: True)  # type: ignore[arg-type]
 
 

@@ -29,6 +29,8 @@ def answers(
 
     - batch: images that are computed together; fewer where the rule takes fewer at a time
     """
+    if not isinstance(rule, SpendingRule):
+        raise TypeError(f"a rule must be a SpendingRule (of msdnet.policy), got {rule!r}")
     check_choice("measure", rule.measure, MEASURES)
     if rule.exits not in (None, engine.exit_count):
         raise ValueError(f"the rule is for a network of {rule.exits} exits, this has {engine.exit_count}")
@@ -98,9 +100,11 @@ class _Cascade:
         probabilities, state = launched()
         asked = Answers(numbers, exit + 1, confidence(probabilities, self.rule.measure), probabilities)
         leaves = self._leaving(asked)
-        if leaves.any():
-            yield asked.of(leaves)
-        self._send_on(state, np.flatnonzero(~leaves), numbers)
+        leaving = np.count_nonzero(leaves)
+        if leaving:
+            yield asked if leaving == len(leaves) else asked.of(leaves)
+        if leaving < len(leaves):
+            self._send_on(state, np.flatnonzero(~leaves), numbers)
         if room is not None:
             self.unused[exit].append(room)
 

@@ -112,8 +112,8 @@ class Model:
         - probabilities: keep those of all classes, not only the likeliest
         - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
         """
-        if rule is not None:
-            self._check_own(rule, budget, seconds, policy, group)
+        if rule is not None and any(other is not None for other in (budget, seconds, policy, group)):
+            raise ValueError("a rule decides alone who leaves: give no budget, seconds, policy or group with it")
         count = count_of(images)
         shared = self._shared(
             budget,
@@ -170,15 +170,9 @@ class Model:
         if rule is None:
             rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
         # Seconds, and multiply-adds of whole layers, are not to be compared with what is spent.
-        comparable = limited and chosen.unit_ == "multiply-adds" and np.array_equal(chosen.costs_, self.costs)
+        comparable = limited and chosen.unit_ == "multiply-adds" and chosen.costs_.tolist() == list(self.costs)
         asked = chosen.budget_ if comparable else None
         return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked)
-
-    def _check_own(self, rule: object, *others: object) -> None:
-        if not isinstance(rule, SpendingRule):
-            raise TypeError(f"rule must be a SpendingRule (of msdnet.policy), got {rule!r}")
-        if any(other is not None for other in others):
-            raise ValueError("a rule decides alone who leaves: give no budget, seconds, policy or group with it")
 
     def stream(
         self,
