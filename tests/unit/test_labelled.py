@@ -25,6 +25,7 @@ def test_some_of_the_images(images: Any) -> None:
         "mask": (data.labels == 0, [0, 2, 4]),
         "indices": ([4, 1], [4, 1]),
         "none": (slice(0), []),
+        "no indices": ([], []),
     }
     for given, expected in rows.values():
         some = data[given]
@@ -52,8 +53,8 @@ def test_pixels_are_not_printed() -> None:
         ({"classes": "ab"}, "classes must be names, in the order of their labels, got 'ab'"),
         ({"classes": [0, 1]}, "classes must be names"),
         ({"images": IMAGES[0]}, r"six: images must be \(N, height, width, channels\), got \(4, 4, 3\)"),
-        ({"images": IMAGES.astype(int)}, "six: images must be bytes"),
-        ({"images": IMAGES / 2}, "floating-point six: images must be from 0 to 1"),
+        ({"images": IMAGES.astype(int)}, "images must be bytes"),
+        ({"images": IMAGES / 2}, "floating-point images must be from 0 to 1"),
         ({"images": "photos/"}, "six: images must be an array, or a list of paths or pictures, got str"),
         ({"images": iter(IMAGES)}, "six: images must be an array, or a list"),
     ],

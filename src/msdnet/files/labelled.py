@@ -57,7 +57,8 @@ class Labelled:
             raise TypeError(
                 f"one image is data.images[{rows}], and its label data.labels[{rows}]; data[...] takes several"
             )
-        kept = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
+        chosen = rows if isinstance(rows, slice) else np.asarray(rows) if len(rows) else slice(0)
+        kept = np.arange(len(self))[chosen]
         images = self.images[kept] if isinstance(self.images, np.ndarray) else [self.images[row] for row in kept]
         return replace(self, images=images, labels=self.labels[kept], held_out=None)
 
@@ -81,7 +82,7 @@ class Labelled:
         if isinstance(self.images, np.ndarray):
             if self.images.ndim != 4:
                 raise ValueError(f"{self.name}: images must be (N, height, width, channels), got {self.images.shape}")
-            check_pixels(f"{self.name}: images", self.images)
+            check_pixels("images", self.images)
         elif not isinstance(self.images, Sequence) or isinstance(self.images, str | bytes):
             kind = type(self.images).__name__
             raise TypeError(f"{self.name}: images must be an array, or a list of paths or pictures, got {kind}")

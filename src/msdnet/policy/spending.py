@@ -47,7 +47,7 @@ class SpendingRule(ABC):
 
     measure: Measure = "largest"
     """Of the confidences that it is told of."""
-    exits: int | None = None
+    exit_count: int | None = None
     """Of the network that it is for; none: any network."""
     at_a_time: int | None = None
     """At most so many images may be under way; none: as many as one likes."""
@@ -77,7 +77,7 @@ class FixedThresholds(SpendingRule):
             self.thresholds, self.measure = thresholds.thresholds_, thresholds.measure
         else:
             self.thresholds, self.measure = check_thresholds(thresholds), measure
-        self.exits = len(self.thresholds)
+        self.exit_count = len(self.thresholds)
 
     def leaves(self, asked: Answers) -> _Mask:
         # So does what is not a number: nothing is to be gained.
@@ -109,7 +109,7 @@ class HardBudget(SpendingRule):
             raise ValueError("a hard budget of time is for all images together: give no group with it")
         policy.check_fitted()
         self.thresholds, self.costs = policy.thresholds_, policy.costs_
-        self.measure, self.exits = policy.measure, len(self.costs)
+        self.measure, self.exit_count = policy.measure, len(self.costs)
         # An image's budget past the first exit. What is more than the last exit costs is left over for delays.
         self.allowance = min(policy.budget_, 1e9 * float(self.costs[-1])) - float(self.costs[0])
         self.images = images if images is None else check_whole("images", images, at_least=0)
@@ -187,7 +187,7 @@ class SteadyBudget(SpendingRule):
     def __init__(self, family: PolicyFamily, budget: float, *, limit: float = 12.0) -> None:
         check_number("limit", limit, low=1)
         self.costs = family.held_out.costs
-        self.measure, self.exits = family.measure, len(self.costs)
+        self.measure, self.exit_count = family.measure, len(self.costs)
         self.budget = min(family.policy(budget).budget_, float(self.costs[-1]))
         self.limit = limit * self.budget
         self._thresholds, self._expected = family.ladder

@@ -32,8 +32,8 @@ def answers(
     if not isinstance(rule, SpendingRule):
         raise TypeError(f"a rule must be a SpendingRule (of msdnet.policy), got {rule!r}")
     check_choice("measure", rule.measure, MEASURES)
-    if rule.exits not in (None, engine.exit_count):
-        raise ValueError(f"the rule is for a network of {rule.exits} exits, this has {engine.exit_count}")
+    if rule.exit_count not in (None, engine.exit_count):
+        raise ValueError(f"the rule is for a network of {rule.exit_count} exits, this has {engine.exit_count}")
     rows = check_whole("batch", batch)
     if rule.at_a_time is not None:
         rows = min(rows, rule.at_a_time)

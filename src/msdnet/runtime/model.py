@@ -114,19 +114,8 @@ class Model:
         """
         if rule is not None and any(other is not None for other in (budget, seconds, policy, group)):
             raise ValueError("a rule decides alone who leaves: give no budget, seconds, policy or group with it")
-        count = count_of(images)
-        shared = self._shared(
-            budget,
-            seconds,
-            policy,
-            rule,
-            method=method,
-            hard=hard,
-            steady=steady,
-            batch=batch,
-            count=count,
-            group=group,
-        )
+        kept: dict[str, Any] = {"hard": hard, "group": group, "steady": steady, "count": count_of(images)}
+        shared = self._shared(budget, seconds, policy, rule, method=method, batch=batch, **kept)
         return shared.classify(images, probabilities=probabilities, watch=watch)
 
     def shared_budget(
