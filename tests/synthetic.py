@@ -5,9 +5,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet import policy
 from msdnet.policy import SpendingRule
 
-__all__ = ["COSTS", "Answers", "answers", "run"]
+__all__ = ["COSTS", "Answers", "answers", "asked", "run"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -42,6 +43,11 @@ def _sigmoid(values: _Floats) -> _Floats:
     return np.asarray(1 / (1 + np.exp(-values)))
 
 
+def asked(exit: int, confidence: _Floats, images: NDArray[np.integer]) -> policy.Answers:
+    """What a rule is asked after an exit, from 0: how sure it is of some images."""
+    return policy.Answers(images, exit + 1, confidence, np.stack([confidence, 1 - confidence], axis=1))
+
+
 def run(rule: SpendingRule, confidence: _Floats, at_once: int) -> NDArray[np.intp]:
     """The exits at which images leave; batches come one after the other."""
     exits = np.zeros(len(confidence), dtype=np.intp)
@@ -49,7 +55,7 @@ def run(rule: SpendingRule, confidence: _Floats, at_once: int) -> NDArray[np.int
         images = np.arange(first, min(first + at_once, len(confidence)))
         rule.arrive(len(images))
         for exit in range(confidence.shape[1]):
-            leaves = rule.leaves(exit, confidence[images, exit], images)
+            leaves = rule.leaves(asked(exit, confidence[images, exit], images))
             exits[images[leaves]] = exit
             images = images[~leaves]
     return exits

@@ -1,9 +1,9 @@
-"""Budgets and times as people write them: 20M, 1.5G, 30%, 3ms."""
+"""Budgets and times as people write them (20M, 1.5G, 30%, 3ms), and as they are shown."""
 
 import math
 from typing import TypeAlias
 
-__all__ = ["Amount", "parse_budget", "parse_budgets", "parse_seconds"]
+__all__ = ["Amount", "in_millions", "parse_budget", "parse_budgets", "parse_seconds"]
 
 Amount: TypeAlias = float | str
 """Multiply-adds or seconds: a number, or text with a unit."""
@@ -71,12 +71,27 @@ def _short(amount: float) -> str:
 
 
 def parse_budgets(text: str, first: float, full: float) -> list[float]:
-    """Several, with commas between them.
+    """Several, with commas between them, the least first. If none covers the first exit, they are refused.
 
-    >>> parse_budgets("10M,50%", first=8e6, full=80e6)
-    [10000000.0, 40000000.0]
+    >>> parse_budgets("50%,1M,10M", first=8e6, full=80e6)
+    [1000000.0, 10000000.0, 40000000.0]
     """
-    return [parse_budget(part, first, full) for part in text.split(",")]
+    parts = text.split(",")
+    amounts = sorted({parse_budget(part, 0, full) for part in parts})
+    if amounts[-1] < first:
+        parse_budget(parts[0], first, full)  # says why not
+    return amounts
+
+
+def in_millions(amount: float) -> str:
+    """To a tenth; of less than one, three digits, or else small networks would cost all the same.
+
+    >>> in_millions(13_340_000), in_millions(1.3e9), in_millions(113_400), in_millions(0)
+    ('13.3', '1,300.0', '0.113', '0.0')
+    """
+    number = amount / 1e6
+    decimals = 2 - math.floor(math.log10(number)) if 0 < number < 1 else 1
+    return f"{number:,.{decimals}f}"
 
 
 def parse_seconds(text: str) -> float:

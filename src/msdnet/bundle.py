@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +223,7 @@ class Bundle:
         """Bytes of all its files."""
         return sum((self.folder / name).stat().st_size for name in (MANIFEST, *self.manifest.file_names))
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Differs between any two models, and stays the same with every version of this package."""
         manifest = self.manifest

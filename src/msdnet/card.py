@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from msdnet.amounts import in_millions
 from msdnet.bundle import Manifest
 from msdnet.policy import PolicyFamily, that_differ, usual_budgets
 
@@ -26,7 +27,7 @@ def _about(manifest: Manifest) -> Iterator[str]:
     yield ""
     yield (
         f"A network with {manifest.exit_count} exits that tells {len(classes)} classes apart in images of "
-        f"{side} x {side} pixels, for {manifest.costs[0] / 1e6:,.1f} to {manifest.costs[-1] / 1e6:,.1f} million "
+        f"{side} x {side} pixels, for {in_millions(manifest.costs[0])} to {in_millions(manifest.costs[-1])} million "
         "multiply-adds."
     )
     yield ""
@@ -86,7 +87,7 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     yield "| budget, million multiply-adds per image | spent | % right |"
     yield "|---|---|---|"
     for policy in that_differ(map(family.policy, usual_budgets(manifest.costs))):
-        yield f"| {policy.budget_ / 1e6:g} | {policy.cost_ / 1e6:.1f} | {100 * policy.accuracy_:.1f} |"
+        yield f"| {policy.budget_ / 1e6:g} | {in_millions(policy.cost_)} | {100 * policy.accuracy_:.1f} |"
 
 
 def _limits(manifest: Manifest) -> Iterator[str]:

@@ -12,16 +12,32 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from msdnet.amounts import Amount, parse_budget
 from msdnet.anytime import AnytimeCurve
 from msdnet.checks import check_choice, check_whole, make_tuples
 from msdnet.files import CIFAR, Labelled, TrainedOn, Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
+from msdnet.runtime.batching import every_exit
 from msdnet.runtime.images import Readable, batches
 
-__all__ = ["BudgetPoint", "Evaluation", "best_of", "budget_point", "evaluate", "standard_error", "trained_on"]
+__all__ = [
+    "BINS",
+    "BudgetPoint",
+    "Evaluation",
+    "ExitsPoint",
+    "best_of",
+    "budget_point",
+    "evaluate",
+    "reliability",
+    "standard_error",
+    "trained_on",
+]
+
+BINS = 15
+"""Of equal width, into which confidences are put to see how far they can be relied on: as is usual for the ECE."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +64,23 @@ class BudgetPoint:
         make_tuples(self, "left")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExitsPoint:
+    """What it brought to let images go at certain exits, whatever chose them."""
+
+    accuracy: float
+    accuracy_error: float
+    """A standard error, as all errors here."""
+    cost: float
+    """Multiply-adds per image that were computed."""
+    cost_error: float
+    whole_cost: float
+    """The same, counted by whole layers."""
+    whole_cost_error: float
+    left: tuple[int, ...]
+    """Images that left at each exit."""
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """What every exit said of every image."""
@@ -62,12 +95,19 @@ class Evaluation:
     seconds: float
     unread: tuple[int, ...] = ()
     """Numbers of the images that could not be read and are left out."""
+    predicted: NDArray[np.integer] | None = None
+    """(images, exits): labels. A bundle does not keep those of its held-out images."""
+    likelihood: NDArray[np.floating] | None = None
+    """(images, exits): the probability that was given to the right class; not kept by bundles either."""
+    largest: NDArray[np.floating] | None = None
+    """(images, exits): the largest probability, whatever the measure of confidence."""
 
     @classmethod
     def of_held_out(cls, model: Model, measure: Measure = "largest") -> "Evaluation":
         """What a bundle keeps of its held-out images, without running anything."""
-        right = model.held_out("correct").astype(bool)
-        return cls(model, "held out, and what thresholds were fitted to", model.held_out(measure), right, measure, 0.0)
+        right, largest = model.held_out("correct").astype(bool), model.held_out("largest")
+        told = "held out, and what thresholds were fitted to"
+        return cls(model, told, model.held_out(measure), right, measure, 0.0, largest=largest)
 
     @property
     def images(self) -> int:
@@ -78,11 +118,25 @@ class Evaluation:
         """Of every exit."""
         return tuple(self.correct.mean(axis=0).tolist())
 
+    @property
+    def calibration_error(self) -> tuple[float, ...]:
+        """Of every exit, the expected calibration error (ECE) of its largest probability, in 15 bins of equal width."""
+        sure = self.confidence if self.largest is None else self.largest
+        return tuple(reliability(*exit)[2] for exit in zip(sure.T, self.correct.T, strict=True))
+
+    @property
+    def nll(self) -> tuple[float, ...] | None:
+        """Of every exit, the mean negative log-likelihood of the right classes; of held-out images it is not known."""
+        if self.likelihood is None:
+            return None
+        likely = np.maximum(self.likelihood.astype(np.float64), np.finfo(np.float32).tiny)  # none is quite impossible
+        return tuple((-np.log(likely)).mean(axis=0).tolist())
+
     def curve(self, *, whole: bool = False) -> AnytimeCurve:
         """Accuracy at any budget that is the same for all images."""
         return AnytimeCurve(self._costs(whole), self.accuracy)
 
-    def at(self, budget: float, *, method: Method = "accuracy", whole: bool = False) -> BudgetPoint:
+    def at(self, budget: Amount, *, method: Method = "accuracy", whole: bool = False) -> BudgetPoint:
         """What a budget brings, its thresholds fitted on the model's held-out images.
 
         - whole: budget and cost count whole layers up to an exit, as published figures do
@@ -90,16 +144,39 @@ class Evaluation:
         policy = self._policy(budget, method, whole)
         return budget_point(self.model.manifest.name, policy, self.confidence, self.correct, self.model.costs)
 
-    def exits(self, budget: float, *, method: Method = "accuracy", whole: bool = False) -> NDArray[np.intp]:
+    def at_exits(self, exits: ArrayLike) -> ExitsPoint:
+        """What it brings to let each image go at an exit, whatever rule chose it.
+
+        - exits: (images), from 0 as those of `exits`; a `Result` counts from 1
+        """
+        chosen, last = np.asarray(exits), self.correct.shape[1] - 1
+        whole = chosen.shape == (self.images,) and np.issubdtype(chosen.dtype, np.integer)
+        if not whole or not 0 <= chosen.min() <= chosen.max() <= last:
+            got = f"{chosen.min()} to {chosen.max()}" if whole else f"{chosen.dtype} {chosen.shape}"
+            raise ValueError(f"exits must be whole numbers from 0 to {last} for {self.images:,} images, got {got}")
+        right = float(self.correct[np.arange(self.images), chosen].mean())
+        lazy, by_layers = (np.array(self._costs(whole), dtype=float)[chosen] for whole in (False, True))
+        return ExitsPoint(
+            accuracy=right,
+            accuracy_error=standard_error(right, self.images),
+            cost=float(lazy.mean()),
+            cost_error=_error_of_mean(lazy),
+            whole_cost=float(by_layers.mean()),
+            whole_cost_error=_error_of_mean(by_layers),
+            left=tuple(np.bincount(chosen, minlength=last + 1).tolist()),
+        )
+
+    def exits(self, budget: Amount, *, method: Method = "accuracy", whole: bool = False) -> NDArray[np.intp]:
         """Where each image leaves with that budget, from 0 on."""
         return self._policy(budget, method, whole).exits(self.confidence)
 
     def points(
-        self, budgets: Sequence[float], *, methods: Sequence[Method] = METHODS, whole: bool = False
+        self, budgets: Sequence[Amount], *, methods: Sequence[Method] = METHODS, whole: bool = False
     ) -> list[BudgetPoint]:
         """All budgets that the model can keep, by each method: those from the first exit's cost on."""
-        least = self._costs(whole)[0]
-        kept = [budget for budget in budgets if budget >= least]
+        first, *_, last = self._costs(whole)
+        amounts = [parse_budget(budget, 0, last) if isinstance(budget, str) else budget for budget in budgets]
+        kept = [budget for budget in amounts if budget >= first]
         return [self.at(budget, method=method, whole=whole) for method in methods for budget in kept]
 
     def to_dict(self, points: Sequence[BudgetPoint] = ()) -> dict[str, Any]:
@@ -112,15 +189,17 @@ class Evaluation:
             "costs": list(manifest.costs),
             "whole_costs": list(manifest.whole_costs),
             "accuracy": list(self.accuracy),
+            "calibration_error": list(self.calibration_error),
+            "nll": None if self.nll is None else list(self.nll),
             "held_out_accuracy": None if manifest.held_out is None else list(manifest.held_out.accuracy),
             "points": [asdict(point) for point in points],
         }
 
-    def _policy(self, budget: float, method: Method, whole: bool) -> Policy:
+    def _policy(self, budget: Amount, method: Method, whole: bool) -> Policy:
         return self.model.policy(budget, method=method, measure=self.measure, costs=self._costs(whole))
 
     def _costs(self, whole: bool) -> tuple[int, ...]:
-        return self.model.manifest.whole_costs if whole else self.model.costs
+        return self.model.whole_costs if whole else self.model.costs
 
 
 def budget_point(
@@ -142,7 +221,7 @@ def budget_point(
         budget=policy.budget_,
         accuracy=float(correct[np.arange(len(exits)), exits].mean()),
         cost=float(spent.mean()),
-        cost_error=float(spent.std() / np.sqrt(len(spent))),
+        cost_error=_error_of_mean(spent),
         lazy_cost=float(np.array(lazy_costs)[exits].mean()),
         held_out_accuracy=policy.accuracy_,
         held_out_cost=policy.cost_,
@@ -186,19 +265,10 @@ def evaluate(
     readable = Readable(named, model.engine.images)
     images, numbers = (data.images, range(len(data.labels))) if unreadable == "fatal" else (readable, readable.rows)
     rows = model.engine.best_batch if batch is None else check_whole("batch", batch)
-    sure: list[NDArray[np.floating]] = []
-    right: list[NDArray[np.bool_]] = []
-    start, done = time.perf_counter(), 0
-    for pixels in batches(images, model.engine.images, rows):
-        labels = data.labels[numbers[done : done + len(pixels)]]
-        state = model.engine.begin(pixels)
-        exits = []
-        for _ in model.costs:
-            probabilities, state = model.engine.advance(state)
-            exits.append((confidence(probabilities, measure), probabilities.argmax(axis=1) == labels))
-        sure.append(np.stack([one for one, _ in exits], axis=1))
-        right.append(np.stack([one for _, one in exits], axis=1))
-        done += len(pixels)
+    start, done, parts = time.perf_counter(), 0, []
+    for said in every_exit(model.engine, batches(images, model.engine.images, rows)):
+        parts.append(_judged(said, data.labels[numbers[done : done + len(said)]], measure))
+        done += len(said)
         if progress is not None:
             progress(done)
     for _, name, why in readable.unread:
@@ -209,27 +279,59 @@ def evaluate(
     return Evaluation(
         model,
         data.name + (f"; {len(unread):,} could not be read" if unread else ""),
-        np.concatenate(sure),
-        np.concatenate(right),
-        measure,
-        time.perf_counter() - start,
-        unread,
+        measure=measure,
+        seconds=time.perf_counter() - start,
+        unread=unread,
+        **{kept: np.concatenate([part[kept] for part in parts]) for kept in parts[0]},
     )
+
+
+def _judged(said: NDArray[np.floating], labels: NDArray[np.int64], measure: Measure) -> dict[str, NDArray[Any]]:
+    """What is kept of probabilities (N, exits, classes): each of it (N, exits)."""
+    predicted = said.argmax(axis=2)
+    return {
+        "confidence": confidence(said, measure),
+        "correct": predicted == labels[:, None],
+        "predicted": predicted,
+        "likelihood": np.take_along_axis(said, labels[:, None, None], axis=2)[..., 0],
+        "largest": said.max(axis=2),
+    }
 
 
 def _check(model: Model, data: Labelled) -> None:
     if not isinstance(data, Labelled):
-        raise TypeError(f"data must be labelled images, as msdnet.files.open_labelled finds them, got {data!r}")
+        kind = type(data).__name__
+        raise TypeError(
+            f"data must be Labelled, as msdnet.files.open_labelled finds them or you make them, got a {kind}"
+        )
     data.check_for(model.classes)
-    if not len(data.labels):
+    if not len(data):
         raise ValueError(f"{data.name}: no images to evaluate on")
-    if len(data.labels) != len(data.images):
-        raise ValueError(f"{data.name}: {len(data.labels)} labels for {len(data.images)} images")
 
 
 def standard_error(share: float, images: int) -> float:
     """Of a share of so many images, as an estimate of the share of all."""
     return math.sqrt(share * (1 - share) / images)
+
+
+def _error_of_mean(values: NDArray[np.floating]) -> float:
+    return float(values.std() / math.sqrt(len(values)))
+
+
+def reliability(
+    sure: NDArray[np.floating], right: NDArray[np.bool_]
+) -> tuple[NDArray[np.floating], NDArray[np.floating], float]:
+    """Mean confidence and share of right answers in each bin that has images, and how far they are apart on average.
+
+    >>> reliability(np.array([0.75, 0.75, 0.5, 0.5]), np.array([True, True, True, False]))
+    (array([0.5 , 0.75]), array([0.5, 1. ]), 0.125)
+    """
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    counts = np.bincount(bins, minlength=BINS)
+    used = counts > 0
+    means = [np.bincount(bins, values, minlength=BINS)[used] / counts[used] for values in (sure, right)]
+    error = float(np.abs(means[0] - means[1]) @ counts[used] / len(sure))
+    return means[0], means[1], error
 
 
 def best_of(points: Sequence[BudgetPoint]) -> list[BudgetPoint]:

@@ -74,7 +74,7 @@ def test_an_error_or_an_early_end_leaves_the_engine_usable(bundle: Bundle) -> No
     with pytest.raises(ValueError, match="image 40: pixels must be finite"):
         model.classify([*IMAGES[:40], np.full((12, 12, 3), np.nan)], policy=policy, batch=8)
     given = (IMAGES[start : start + 8] for start in range(0, 50, 8))
-    started = answers(model.engine, given, FixedThresholds(policy), measure=policy.measure, batch=8)
+    started = answers(model.engine, given, FixedThresholds(policy), batch=8)
     next(started)
     started.close()  # type: ignore[attr-defined]
     np.testing.assert_array_equal(model.classify(IMAGES, policy=policy, batch=8).exits, expected.exits)

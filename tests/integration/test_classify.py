@@ -21,6 +21,7 @@ from msdnet import samples
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
 from msdnet.cli.pictures import _beginning
+from msdnet.policy import METHODS
 from msdnet.runtime import SharedBudget
 from tests.helpers import TINY, run_here, tiny_bundle
 
@@ -355,6 +356,7 @@ def test_an_open_file_is_an_image_in_python(tiny: Bundle, pictures: Path) -> Non
         (("--budget", "101%"), "a budget must be at most 100%"),
         (("--budget", "50%", "--deadline", "3ms"), "give one of --budget, --time and --deadline"),
         (("--hard",), "--hard and --steady say how a budget is kept"),
+        (("--method", "paper"), "--method says how a budget's thresholds are found"),
     ],
 )
 def test_refuses_budgets(tiny: Bundle, pictures: Path, options: tuple[str, ...], message: str) -> None:
@@ -390,6 +392,20 @@ def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(tmp_path: Pat
     given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget")
     assert run_here(*given, "100%").stdout.endswith("M per image gained nothing on the held-out images\n")
     assert "gained nothing" not in run_here(*given, "20%").stdout
+
+
+def test_the_papers_thresholds_from_the_command_line(tmp_path: Path) -> None:
+    images, model = samples.cifar10().images[:200], msdnet.load("cifar10-small", threads=1)
+    for k, image in enumerate(images):
+        Image.fromarray(image).save(tmp_path / f"{k:03}.png")
+    given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget", "70%", "--threads", "1", "--json")
+    exits = {}
+    for method in METHODS:
+        done = run_here(*given, "--method", method)
+        assert done.returncode == 0, done.stderr
+        exits[method] = [json.loads(line)["exit"] for line in done.stdout.splitlines()]
+        assert exits[method] == model.classify(images, budget="70%", method=method).exits.tolist()
+    assert exits["paper"] != exits["accuracy"]
 
 
 def test_times_are_shown_of_images_that_have_their_own(pictures: Path) -> None:
@@ -453,6 +469,14 @@ def test_a_model_that_cannot_keep_a_budget_has_no_figures_for_it(tiny: Bundle, t
     assert done.stderr == f"msdnet: large has no figures for 0.3 M: its first exit takes {least / 1e6:,.4g} M\n"
     found = {one["model"]: {point["budget"] for point in one["points"]} for one in json.loads(done.stdout)["models"]}
     assert found == {"large": {2e6}, "tiny": {3e5, 2e6}}
+    alone_too_low = run_here("evaluate", large, *data, "--budgets", "2M,300k,100%", "--json")
+    assert alone_too_low.returncode == 0, alone_too_low.stderr
+    assert alone_too_low.stderr == done.stderr
+    asked = [point["budget"] for point in json.loads(alone_too_low.stdout)["models"][0]["points"]]
+    assert asked == sorted(asked[:2]) * 2, "from the least to the most, by each method"
+    shown = run_here("budget", large, "--budgets", "2M,300k", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert (shown.stderr, [row["budget"] for row in json.loads(shown.stdout)]) == (done.stderr, [2e6])
     only = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k")
     assert only.returncode == 0, only.stderr
     for models, why in (((large,), "a budget must be at least"), ((alone,), "--budgets needs a model with held-out")):

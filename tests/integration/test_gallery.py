@@ -107,7 +107,7 @@ def test_the_figure_holds_the_images_themselves(made: Gallery) -> None:
 def test_it_is_drawn_from_its_own_images_only(made: Gallery) -> None:
     images = cifar10()
     with pytest.raises(ValueError, match=r"the gallery is of cifar10 test.*not of others"):
-        made.chart(images._replace(name="others"))
+        made.chart(replace(images, name="others"))
 
 
 def test_a_model_without_held_out_confidences_is_refused(tmp_path: Path) -> None:

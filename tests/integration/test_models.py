@@ -48,7 +48,7 @@ def right_of_a_thousand(model: Model, cifar100: Path) -> list[int]:
     images = samples.cifar10()
     if len(model.classes) == 100:
         found = open_labelled(cifar100, "cifar100", classes=model.classes)
-        images = found._replace(images=found.images[:1000], labels=found.labels[:1000])
+        images = found[:1000]
     return [round(share * len(images.labels)) for share in evaluate(model, images).accuracy]
 
 

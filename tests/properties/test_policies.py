@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from msdnet.policy import METHODS, HardBudget, Method, Policy, PolicyFamily, SpendingRule, SteadyBudget, exit_shares
 from msdnet.policy.paper import LEANS, all_targets, targets
 from tests.properties.strategies import HeldOut, held_out, parts
-from tests.synthetic import run
+from tests.synthetic import asked, run
 
 quick = settings(max_examples=100, deadline=None)  # the paper's thresholds
 moderate = settings(max_examples=40, deadline=None)  # with a search
@@ -235,14 +235,14 @@ class Adversary:
 
     def _ask(self, exit: int) -> None:
         mixed = self.chance.permutation(self.waiting[exit])
-        asked, self.waiting[exit] = np.split(mixed, [self.chance.integers(1, len(mixed) + 1)])
-        leaves = self.rule.leaves(exit, self._confidence(len(asked)), asked)
-        assert leaves.shape == asked.shape
-        self.answered[asked[leaves]] += 1
+        some, self.waiting[exit] = np.split(mixed, [self.chance.integers(1, len(mixed) + 1)])
+        leaves = self.rule.leaves(asked(exit, self._confidence(len(some)), some))
+        assert leaves.shape == some.shape
+        self.answered[some[leaves]] += 1
         if not leaves.all():
             assert exit < len(self.costs) - 1, "everyone leaves at the last exit"
-            self.reached[asked[~leaves]] += 1
-            self.waiting[exit + 1] = np.append(self.waiting[exit + 1], asked[~leaves])
+            self.reached[some[~leaves]] += 1
+            self.waiting[exit + 1] = np.append(self.waiting[exit + 1], some[~leaves])
 
     def _confidence(self, count: int) -> NDArray[np.float64]:
         """Never sure, as sure as can be, anything, or no number at all."""

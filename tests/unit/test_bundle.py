@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import msdnet
+from msdnet.amounts import in_millions
 from msdnet.bundle import CARD, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
 from msdnet.export import export as exporting
 from tests.helpers import tiny_bundle
@@ -129,7 +130,7 @@ def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
     card = (tiny.folder / CARD).read_text()
     manifest = tiny.manifest
     assert manifest.held_out is not None
-    assert f"tells 3 classes apart in images of 12 x 12 pixels, for {manifest.costs[0] / 1e6:.1f} to" in card
+    assert f"tells 3 classes apart in images of 12 x 12 pixels, for {in_millions(manifest.costs[0])} to" in card
     for accuracy in manifest.held_out.accuracy:
         assert f"| {100 * accuracy:.2f} |" in card
     budgets = [line.split(" | ") for line in card.partition("## Budgets")[2].splitlines() if line.startswith("| ")][1:]

@@ -11,13 +11,20 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pytest
 import torch
 
+import msdnet
+from msdnet.bundle import ImageSpec
 from msdnet.data import DataConfig, Epoch, Shard, open_data
 from msdnet.data.cifar import PADDING, CifarData
 from msdnet.data.download import fetch_cifar
-from msdnet.files import CIFAR, CifarLayout, dataset_at, hold_out, open_labelled
+from msdnet.evaluation import evaluate
+from msdnet.export import export_network
+from msdnet.files import CIFAR, CifarLayout, dataset_at, fingerprint, hold_out, open_labelled
+from msdnet.networks import create_network
+from tests.helpers import TINY
 
 TRAIN, TEST = 40, 10
 
@@ -74,6 +81,24 @@ def test_parts_are_apart_and_labels_are_right(root: Path) -> None:
     assert set(pixel_values(data, test.images)) == {200}
     assert data.classes == ("a", "b", "c", "d", "e")
     assert (data.size("train"), data.size("held_out"), data.size("test")) == (32, 8, 10)
+
+
+def test_held_out_images_come_in_the_order_of_a_bundles_records(root: Path, tmp_path: Path) -> None:
+    """So that what one makes of an image can be put beside what the exits made of it."""
+    data = open_small(root)
+    network = create_network(TINY, classes=5)
+    spec = ImageSpec(side=32, resize=32, mean=data.normalisation.mean, std=data.normalisation.std)
+    held_out = data.batches("held_out", 3)
+    bundle = export_network(
+        network, tmp_path / "bundle", name="small", classes=data.classes, images=spec, held_out=held_out
+    )
+    model = msdnet.load(bundle.folder, threads=1)
+    images = open_labelled(root, "small", part="held_out", held_out=8, classes=model.classes)
+    assert images.held_out == fingerprint(data.held_out_indices)
+    found = evaluate(model, images)
+    assert len(set(found.confidence[:, -1].round(4).tolist())) == 8, "or else the order could not be told"
+    np.testing.assert_allclose(found.confidence, model.held_out("largest"), atol=1e-5)
+    np.testing.assert_array_equal(found.correct, model.held_out("correct"))
 
 
 def test_training_never_opens_the_test_files(root: Path, layout: CifarLayout) -> None:

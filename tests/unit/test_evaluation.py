@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import msdnet
 from msdnet.amounts import parse_budget, parse_budgets
 from msdnet.bundle import Bundle
 from msdnet.data.folder import FolderData
-from msdnet.evaluation import BudgetPoint, best_of, evaluate, trained_on
+from msdnet.evaluation import BudgetPoint, Evaluation, best_of, evaluate, trained_on
 from msdnet.files import Labelled, Part, TrainedOn, fingerprint, open_labelled
 from msdnet.models import find_bundle, model_names
 from msdnet.policy import METHODS, Method
@@ -68,17 +69,73 @@ def test_budgets_that_cannot_be_kept_are_left_out(tiny: Bundle, squares: Labelle
     assert json.loads(json.dumps(found.to_dict(found.points([least]))))["points"][0]["budget"] == least
 
 
+def test_budgets_may_be_written_as_for_classifying(tiny: Bundle, squares: Labelled) -> None:
+    found = evaluate(msdnet.load(tiny.folder), squares)
+    assert found.points(["100%", "1k"]) == [found.at("100%", method=method) for method in METHODS]
+    with pytest.raises(ValueError, match="a budget must be written like"):
+        found.points(["much"])
+
+
+def test_exits_chosen_by_any_rule_are_judged_alike(tiny: Bundle, squares: Labelled) -> None:
+    model = msdnet.load(tiny.folder)
+    found = evaluate(model, squares)
+    budget = 0.5 * (model.costs[0] + model.costs[-1])
+    point, same = found.at(budget, method="paper"), found.at_exits(found.exits(budget, method="paper"))
+    expected = (point.accuracy, point.cost, point.cost_error)
+    assert (same.accuracy, same.cost, same.cost_error) == pytest.approx(expected)
+    assert same.left == point.left
+    assert min(point.left) > 0, "or else there is nothing to compare"
+    last = found.at_exits([2] * 90)
+    assert (last.accuracy, last.cost, last.cost_error) == (found.accuracy[-1], model.costs[-1], 0)
+    assert (last.whole_cost, last.left) == (model.whole_costs[-1], (0, 0, 90))
+    assert last.accuracy_error == pytest.approx(np.sqrt(last.accuracy * (1 - last.accuracy) / 90))
+    mixed = found.at_exits(np.arange(90) % 2)
+    assert mixed.whole_cost == pytest.approx(np.mean(model.whole_costs[:2]))
+    assert mixed.whole_cost > mixed.cost
+    wrong: list[Any] = [np.full(90, 3), np.full(90, -1), np.zeros(89, int), np.zeros(90)]
+    for exits in wrong:
+        with pytest.raises(ValueError, match="exits must be whole numbers from 0 to 2 for 90 images, got"):
+            found.at_exits(exits)
+
+
+def test_what_the_exits_predict_is_kept(tiny: Bundle, squares: Labelled) -> None:
+    model = msdnet.load(tiny.folder)
+    said = model.every_exit(squares.images)
+    found = evaluate(model, squares, measure="margin", batch=16)
+    assert found.predicted is not None
+    np.testing.assert_array_equal(found.predicted, said.argmax(axis=2))
+    np.testing.assert_array_equal(found.correct, found.predicted == squares.labels[:, None])
+    of_truth = said[np.arange(90)[:, None], np.arange(3), squares.labels[:, None]]
+    assert found.nll == pytest.approx(-np.log(of_truth).mean(axis=0), rel=1e-4)
+    held_out = Evaluation.of_held_out(model)
+    assert (held_out.predicted, held_out.nll) == (None, None)
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told["nll"], told["calibration_error"]) == (list(found.nll or ()), list(found.calibration_error))
+
+
+def test_calibration_is_of_the_largest_probability_in_fifteen_bins(tiny: Bundle, squares: Labelled) -> None:
+    model = msdnet.load(tiny.folder)
+    found = evaluate(model, squares, measure="entropy")
+    sure = model.every_exit(squares.images).max(axis=2)
+    for exit, error in enumerate(found.calibration_error):
+        apart = 0.0
+        for low in range(15):  # by its definition
+            inside = (sure[:, exit] >= low / 15) & (sure[:, exit] < (low + 1) / 15)
+            apart += abs((sure[inside, exit] - found.correct[inside, exit]).sum()) / 90
+        assert error == pytest.approx(apart, abs=1e-5)
+    assert found.calibration_error == pytest.approx(evaluate(model, squares).calibration_error)
+    assert Evaluation.of_held_out(model, "margin").calibration_error == Evaluation.of_held_out(model).calibration_error
+
+
 def test_refuses_other_classes_and_no_images(tiny: Bundle, squares: Labelled) -> None:
     model = msdnet.load(tiny.folder)
     with pytest.raises(ValueError, match=r"squares: 2 classes \(cat, dog, \.\.\.\) where the model knows 3"):
-        evaluate(model, squares._replace(classes=("cat", "dog")))
-    with pytest.raises(TypeError, match=r"data must be labelled images.*got 'photos/'"):
-        evaluate(model, "photos/")  # type: ignore[arg-type]
-    for labels in (squares.labels[:10], squares.labels[:1], np.zeros(91, dtype=np.int64)):
-        with pytest.raises(ValueError, match="labels for"):
-            evaluate(model, squares._replace(labels=labels), batch=16)
+        evaluate(model, Labelled("squares", squares.images[:2], np.arange(2), ("cat", "dog")))
+    for wrong, kind in (("photos/", "str"), ((squares.images, squares.labels), "tuple")):
+        with pytest.raises(TypeError, match=rf"data must be Labelled, .*, got a {kind}$"):
+            evaluate(model, wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no images to evaluate on"):
-        evaluate(model, squares._replace(images=squares.images[:0], labels=squares.labels[:0]))
+        evaluate(model, squares[:0])
 
 
 def test_images_that_cannot_be_read_are_left_out_if_that_is_asked_for(tiny: Bundle, tmp_path: Path) -> None:
@@ -146,7 +203,7 @@ def test_the_samples_are_the_first_images_of_the_test_set() -> None:
 )
 def test_budgets_as_people_write_them(text: str, expected: float) -> None:
     assert parse_budget(text, first=1e5, full=5e9) == pytest.approx(expected)
-    assert parse_budgets(f"{text},{text}", first=1e5, full=5e9) == pytest.approx([expected] * 2)
+    assert parse_budgets(f"{text},{text}", first=1e5, full=5e9) == pytest.approx([expected])
 
 
 @pytest.mark.parametrize("text", ["", "much", "-3M", "0", "nan", "inf", "20 MB", "%"])

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -35,6 +37,30 @@ def test_arrays_pictures_and_files_give_the_same_pixels(tmp_path: Path) -> None:
 def test_an_array_of_the_networks_size_is_taken_as_it_is() -> None:
     images = noise(5, 8, 8, 3)
     np.testing.assert_array_equal(gathered(images), images)
+
+
+def test_tensors_are_taken_like_arrays() -> None:
+    images = noise(5, 8, 8, 3)
+    tensor = torch.from_numpy(images)
+    for given in (tensor, list(tensor), [tensor[:2], tensor[2:]], (image for image in tensor)):
+        np.testing.assert_array_equal(gathered(given), images)
+    np.testing.assert_array_equal(pixels_of(tensor[0], SPEC), images[0])
+    assert (count_of(tensor), count_of([tensor[:2], tensor[2]]), count_of(tensor[0])) == (5, 3, 1)
+    with pytest.raises(ValueError, match="put the channels last"):
+        gathered(tensor.permute(0, 3, 1, 2))
+
+
+def test_a_column_of_paths_is_a_list_of_them(tmp_path: Path) -> None:
+    """As a table of pandas has it: numpy would take it for an array."""
+
+    class Column(list[Path]):
+        ndim = 1
+
+        def __array__(self, *_: object) -> NDArray[Any]:
+            return np.array([*self], dtype=object)
+
+    Image.fromarray(noise(8, 8, 3)).save(tmp_path / "image.png")
+    assert gathered(Column([tmp_path / "image.png"] * 3)).shape == (3, 8, 8, 3)
 
 
 def test_the_callers_picture_is_left_as_it_is(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 import msdnet
+from msdnet.amounts import in_millions
 from msdnet.bundle import Bundle
 from msdnet.files import Labelled
 from msdnet.policy import FixedThresholds, Policy
@@ -37,7 +38,7 @@ def test_a_result_tells_its_budget_beside_what_was_spent(tiny: Bundle) -> None:
     asked = middle(model)
     result = model.classify(IMAGES, budget=asked)
     assert result.budget == asked
-    assert f"budget {asked / 1e6:,.1f} M" in repr(result)
+    assert f"budget {in_millions(asked)} M" in repr(result)
     for unlimited in (model.classify(IMAGES), model.classify(IMAGES, seconds="1s")):
         assert unlimited.budget is None
         assert "budget" not in repr(unlimited)
@@ -92,7 +93,7 @@ class FewAtATime(FixedThresholds):
 
     def __init__(self, policy: Policy, at_a_time: int) -> None:
         super().__init__(policy)
-        self.at_a_time = at_a_time  # type: ignore[assignment]
+        self.at_a_time = at_a_time
         self.under_way = 0
         self.noted: list[int] = []
 
@@ -100,8 +101,8 @@ class FewAtATime(FixedThresholds):
         self.under_way += count
         self.noted.append(self.under_way)
 
-    def leaves(self, exit: int, confidence: NDArray[np.floating], images: NDArray[np.integer]) -> NDArray[np.bool_]:
-        leaves = super().leaves(exit, confidence, images)
+    def leaves(self, asked: Answers) -> NDArray[np.bool_]:
+        leaves = super().leaves(asked)
         self.under_way -= int(leaves.sum())
         return leaves
 
@@ -112,7 +113,7 @@ def test_a_rule_says_how_many_images_are_under_way(most: int, engine: Counting) 
     """However many come together, and whatever batch there is room for."""
     rule = FewAtATime(sure_policy(4), most)
     given = [np.arange(80, dtype=np.uint8).reshape(-1, 1, 1, 1) % 4]
-    found = list(answers(engine, given, rule, measure="largest", batch=64))
+    found = list(answers(engine, given, rule, batch=64))
     assert sorted(np.concatenate([answered.images for answered in found])) == list(range(80))
     assert rule.noted == [most] * (80 // most) + ([80 % most] if 80 % most else [])
 
@@ -131,9 +132,9 @@ def test_wrong_arguments_are_refused_before_anything_is_read(model: Model) -> No
         model.stream(3, budget=middle(model))  # type: ignore[arg-type]
     rule = FixedThresholds(sure_policy(3))
     with pytest.raises(ValueError, match="measure must be one of"):
-        answers(model.engine, [], rule, measure=wrong, batch=8)
+        answers(model.engine, [], FixedThresholds([0.9, 0.9, 0.9], measure=wrong), batch=8)
     with pytest.raises(ValueError, match="batch must be at least 1"):
-        answers(model.engine, [], rule, measure="largest", batch=0)
+        answers(model.engine, [], rule, batch=0)
 
 
 def test_a_wrong_deadline_is_refused_before_stages_are_measured(tiny: Bundle) -> None:

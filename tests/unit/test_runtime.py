@@ -347,7 +347,7 @@ def test_survivors_are_joined_into_full_batches() -> None:
     hard = np.arange(400) % 4  # a quarter leaves at each exit
     given = (hard[start : start + 8].reshape(-1, 1, 1, 1).astype(np.uint8) for start in range(0, 400, 8))
     found = np.full(400, -1)
-    for answered in answers(engine, given, FixedThresholds(sure_policy(4)), measure="largest", batch=8):
+    for answered in answers(engine, given, FixedThresholds(sure_policy(4)), batch=8):
         assert (found[answered.images] == -1).all(), "answered once"
         found[answered.images] = answered.exit - 1
     np.testing.assert_array_equal(found, hard)
@@ -364,7 +364,7 @@ def test_rows_that_leave_are_answered_before_more_images_are_taken() -> None:
             taken[0] += 1
             yield np.zeros((4, 1, 1, 1), np.uint8)
 
-    first = next(answers(engine, endless(), FixedThresholds(sure_policy(4)), measure="largest", batch=4))
+    first = next(answers(engine, endless(), FixedThresholds(sure_policy(4)), batch=4))
     assert first.images.tolist() == [0, 1, 2, 3]
     assert taken == [1]
 
@@ -373,7 +373,7 @@ def test_a_room_holds_no_more_than_a_batch_waits() -> None:
     """All images are hard and batches are odd: at no time do more than a batch wait for a stage."""
     engine = Counting()
     hardest = (np.full((7, 1, 1, 1), 3, np.uint8) for _ in range(30))
-    list(answers(engine, hardest, FixedThresholds(sure_policy(4)), measure="largest", batch=8))
+    list(answers(engine, hardest, FixedThresholds(sure_policy(4)), batch=8))
     assert engine.runs[0] == [7] * 30
     assert engine.runs[1] == engine.runs[2] == engine.runs[3] == [8] * 26 + [2]
 
@@ -409,7 +409,7 @@ def found_by(engine: Engine, values: NDArray[np.floating], given: int, batch: in
     """The exits of images that come so many at a time."""
     batches = (values[start : start + given].reshape(-1, 1, 1, 1) for start in range(0, len(values), given))
     found = np.full(len(values), -1)
-    for answered in answers(engine, batches, FixedThresholds(sure_policy(4)), measure="largest", batch=batch):
+    for answered in answers(engine, batches, FixedThresholds(sure_policy(4)), batch=batch):
         assert (found[answered.images] == -1).all(), "answered once"
         found[answered.images] = answered.exit - 1
     return found
@@ -457,8 +457,8 @@ def test_an_error_or_an_early_end_leaves_the_engine_usable() -> None:
         raise ValueError("cannot be read")
 
     with pytest.raises(ValueError, match="cannot be read"):
-        list(answers(engine, broken(), FixedThresholds(sure_policy(4)), measure="largest", batch=8))
-    started = answers(engine, broken(), FixedThresholds(sure_policy(4)), measure="largest", batch=8)
+        list(answers(engine, broken(), FixedThresholds(sure_policy(4)), batch=8))
+    started = answers(engine, broken(), FixedThresholds(sure_policy(4)), batch=8)
     next(started)
     started.close()  # type: ignore[attr-defined]
     engine.under_way.clear()  # nobody will ask for these
@@ -656,7 +656,7 @@ def test_a_hard_budget_binds_where_no_image_is_ever_sure(group: int | None, kind
     given = (np.full((8, 1, 1, 1), 9, np.uint8) for _ in range(5))
     rule = HardBudget(policy, images=40, group=group)
     exits = np.zeros(40, dtype=int)
-    for answered in answers(engine, given, rule, measure="largest", batch=8):
+    for answered in answers(engine, given, rule, batch=8):
         exits[answered.images] = answered.exit
     assert (exits > 0).all()
     for start in range(0, 40, group or 40):

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from msdnet.policy import METHODS, FixedThresholds, HardBudget, Method, Policy, PolicyFamily, SteadyBudget
-from tests.synthetic import COSTS, answers, run
+from tests.synthetic import COSTS, answers, asked, run
 
 BUDGETS = (20e6, 50e6, 80e6)
 
@@ -18,7 +18,7 @@ def fitted(budget: float = 20, method: Method = "paper") -> Policy:
 
 
 def leaves(rule: HardBudget | FixedThresholds, confidence: list[float], images: list[int]) -> list[bool]:
-    answered: list[bool] = rule.leaves(0, np.array(confidence), np.array(images)).tolist()
+    answered: list[bool] = rule.leaves(asked(0, np.array(confidence), np.array(images))).tolist()
     return answered
 
 
@@ -113,7 +113,7 @@ def test_what_is_not_a_number_leaves_at_once() -> None:
     for rule in (FixedThresholds(fitted()), hard, steady):
         rule.arrive(2)
         for exit in (0, 1):
-            assert rule.leaves(exit, np.full(2, math.nan), np.arange(2)).tolist() == [True, True]
+            assert rule.leaves(asked(exit, np.full(2, math.nan), np.arange(2))).tolist() == [True, True]
 
 
 def windows(exits: NDArray[np.intp], budget: float, size: int = 2000, skip: int = 1000) -> NDArray[np.float64]:

@@ -520,10 +520,21 @@ def test_the_seed_decides_everything(tmp_path: Path) -> None:
 def test_plain_display_prints_one_line_per_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tmp_path, display=PlainDisplay())
     lines = capsys.readouterr().out.splitlines()
-    assert lines.pop(0).startswith("squares: 96 images to train on, 24 held out, 3 classes; network: 3 exits, ")
+    about = lines.pop(0)
+    assert about.startswith("squares: 96 images to train on, 24 held out, 3 classes; network: 3 exits, ")
+    assert about.endswith("those of the first, the middle and the last exit.")
     assert len(lines) == 3
     assert lines[0].startswith("epoch 1/3  loss ")
     assert all(word in lines[0] for word in ("train", "held-out", "images/s", "left"))
+
+
+@pytest.mark.parametrize(("exits", "told"), [((1, 2), "those of both exits."), ((2,), "on the CPU. ")])
+def test_which_exits_are_shown_is_told_of_few(
+    exits: tuple[int, ...], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = dataclasses.replace(TINY, exits=exits)
+    run(tmp_path, dataclasses.replace(QUICK, epochs=1), network=network, display=PlainDisplay())
+    assert capsys.readouterr().out.splitlines()[0].endswith(told)
 
 
 def test_live_display_shows_the_newest_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """`msdnet budget` and `msdnet profile`: what a budget brings, and what a stage takes here."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from msdnet.writing import write_output
 if TYPE_CHECKING:
     from msdnet.runtime import Model
 
-__all__ = ["budget", "profile"]
+__all__ = ["budget", "profile", "that_reach"]
 
 ModelName = Annotated[
     str,
@@ -48,6 +49,7 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     loaded = msdnet.load(model)
     costs = loaded.costs
     asked = usual_budgets(costs) if budgets is None else parse_budgets(budgets, costs[0], costs[-1])
+    asked = that_reach(loaded.manifest.name, asked, costs[0])
     policies = [loaded.policy(one) for one in asked]
     rows = [
         {"budget": one, "accuracy": policy.accuracy_, "spent": policy.cost_, "shares": list(policy.shares_)}
@@ -61,6 +63,15 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     _print(loaded, rows)
     if plot is not None:
         typer.echo(f"wrote {plot}")
+
+
+def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]:
+    """The budgets that a model can keep; the others are told of."""
+    too_low = [f"{budget / 1e6:,.4g} M" for budget in budgets if budget < least]
+    if too_low:
+        told = f"{name} has no figures for {', '.join(too_low)}"
+        typer.echo(f"msdnet: {told}: its first exit takes {least / 1e6:,.4g} M", err=True)
+    return [budget for budget in budgets if budget >= least]
 
 
 def _print(model: "Model", rows: list[dict[str, Any]]) -> None:

@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from msdnet.amounts import parse_seconds
+from msdnet.amounts import in_millions, parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Threads
 from msdnet.cli.pictures import find_pictures
@@ -18,6 +18,7 @@ from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
 if TYPE_CHECKING:
+    from msdnet.policy import Method as PolicyMethod
     from msdnet.policy import Policy
     from msdnet.runtime import Model, SharedBudget
     from msdnet.runtime.images import Readable
@@ -49,6 +50,10 @@ Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time p
 Deadline = Annotated[
     str | None, typer.Option(metavar="TIME", help="For each image on its own: the best answer within, say, 5ms.")
 ]
+Method = Annotated[
+    Literal["accuracy", "paper"],
+    typer.Option(help="How a budget's thresholds are found: for the highest held-out accuracy, or as in the paper."),
+]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in all, whatever the images.")]
 Steady = Annotated[
     bool, typer.Option("--steady", help="Hold the average for images that are harder or easier than the model expects.")
@@ -62,6 +67,7 @@ def classify(
     budget: Budget = None,
     time_each: Time = None,
     deadline: Deadline = None,
+    method: Method = "accuracy",
     hard: Hard = False,
     steady: Steady = False,
     threads: Threads = None,
@@ -84,10 +90,10 @@ def classify(
     import msdnet
     from msdnet.runtime.images import Readable
 
-    _check_limits(budget, time_each, deadline, kept=hard or steady)
+    _check_limits(budget, time_each, deadline, method, kept=hard or steady)
     limit = None if deadline is None else parse_seconds(deadline)
     loaded = msdnet.load(model, threads=threads)
-    policy = _policy(loaded, budget, time_each)
+    policy = _policy(loaded, budget, time_each, method)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups that a pipe brings
     if limit is not None:
         loaded.profile([1], seconds=0.3)
@@ -112,24 +118,29 @@ def classify(
         _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
     if late:
         typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
-    if policy is not None:
-        _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
+    _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
 
 
-def _check_limits(budget: str | None, time_each: str | None, deadline: str | None, *, kept: bool) -> None:
+def _check_limits(budget: str | None, time_each: str | None, deadline: str | None, method: str, *, kept: bool) -> None:
     if sum(given is not None for given in (budget, time_each, deadline)) > 1:
         raise ValueError("give one of --budget, --time and --deadline, not several")
     if kept and budget is None and time_each is None:
         raise ValueError("--hard and --steady say how a budget is kept: give --budget or --time with them")
+    if method != "accuracy" and budget is None and time_each is None:
+        raise ValueError("--method says how a budget's thresholds are found: give --budget or --time with it")
 
 
-def _policy(model: "Model", budget: str | None, seconds: str | None) -> "Policy | None":
-    return None if budget is None and seconds is None else model.policy(budget, seconds=seconds)
+def _policy(model: "Model", budget: str | None, seconds: str | None, method: "PolicyMethod") -> "Policy | None":
+    return None if budget is None and seconds is None else model.policy(budget, seconds=seconds, method=method)
 
 
-def _tell_what_became_of(policy: "Policy", left: Sequence[int], seconds: float, *, hard: bool, steady: bool) -> None:
+def _tell_what_became_of(
+    policy: "Policy | None", left: Sequence[int], seconds: float, *, hard: bool, steady: bool
+) -> None:
+    if policy is None:
+        return
     if policy.unit_ == "seconds":
         _tell_if_late(policy, seconds / sum(left), hard=hard)
     else:
@@ -140,7 +151,7 @@ def _enough(model: "Model", policy: "Policy") -> float | None:
     """What the policy spends on the held-out images, where it is less than it may, and more would be for nothing."""
     if policy.unit_ == "seconds" or policy.cost_ >= 0.95 * min(policy.budget_, model.costs[-1]):
         return None
-    return policy.cost_ if model.policy("100%").accuracy_ <= policy.accuracy_ else None
+    return policy.cost_ if model.policy("100%", method=policy.method).accuracy_ <= policy.accuracy_ else None
 
 
 def _tell_if_late(policy: "Policy", each: float, *, hard: bool) -> None:
@@ -219,7 +230,7 @@ def _print(
             row["label"],
             f"{100 * row['confidence']:.0f}%",
             str(row["exit"]),
-            f"{row['multiply_adds'] / 1e6:.1f} M",
+            f"{in_millions(row['multiply_adds'])} M",
             *([f"{1e3 * row['seconds']:.1f} ms"] if timed else []),
         )
     print_table(table)
@@ -227,9 +238,9 @@ def _print(
     left = " ".join(str(sum(row["exit"] == exit for row in rows)) for exit in range(1, len(model.costs) + 1))
     others = f"; {unread:,} could not be read" if unread else ""
     typer.echo(
-        f"\n{counted(len(rows), 'image')} in {took:.2g} s, reading included{others}; {spent / 1e6:,.1f} M "
-        f"multiply-adds per image, {spent / full:.0%} of the full network's {full / 1e6:,.1f} M; left at exits 1 to "
+        f"\n{counted(len(rows), 'image')} in {took:.2g} s, reading included{others}; {in_millions(spent)} M "
+        f"multiply-adds per image, {spent / full:.0%} of the full network's {in_millions(full)} M; left at exits 1 to "
         f"{len(model.costs)}: {left}"
     )
     if enough is not None and spent <= 1.1 * enough:
-        typer.echo(f"more than {enough / 1e6:,.1f} M per image gained nothing on the held-out images")
+        typer.echo(f"more than {in_millions(enough)} M per image gained nothing on the held-out images")

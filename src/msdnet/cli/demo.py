@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from msdnet.amounts import in_millions
 from msdnet.checks import check_file_writable
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL
@@ -56,8 +57,8 @@ def demo(model: ModelName = DEFAULT_MODEL, out: Out = Path("msdnet-demo.html")) 
     images.check_for(loaded.classes)
     full = loaded.costs[-1]
     typer.echo(
-        f"{loaded.manifest.name}: one network, {len(loaded.costs)} exits, {loaded.costs[0] / 1e6:.1f} to "
-        f"{full / 1e6:.1f} million multiply-adds.\nIt classifies {len(images.labels):,} images of "
+        f"{loaded.manifest.name}: one network, {len(loaded.costs)} exits, {in_millions(loaded.costs[0])} to "
+        f"{in_millions(full)} million multiply-adds.\nIt classifies {len(images.labels):,} images of "
         f"{images.name.split(',')[0]}; each leaves as soon as an exit is sure enough of it."
     )
     start = time.perf_counter()
@@ -74,7 +75,7 @@ def _classified(model: "Model", images: "Labelled", policy: "Policy | None") -> 
     """With the images that leave shown as they do."""
     from rich.live import Live
 
-    name = "every image to the last exit" if policy is None else f"budget {policy.budget_ / 1e6:.1f} M"
+    name = "every image to the last exit" if policy is None else f"budget {in_millions(policy.budget_)} M"
     console = plain_console()
     left = [0] * len(model.costs)
     with Live(console=console, transient=True, refresh_per_second=12) as live:
@@ -113,7 +114,7 @@ def _print(rows: list[_Row], images: int) -> None:
         table.add_row(
             row.name,
             f"{100 * row.accuracy:.1f}%",
-            f"{row.cost / 1e6:.1f} M",
+            f"{in_millions(row.cost)} M",
             f"{1e3 * row.seconds / images:.2f} ms",
             f"{full.seconds / row.seconds:.1f}x",
             f"{full.cost / row.cost:.1f}x",

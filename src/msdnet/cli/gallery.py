@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from msdnet.amounts import in_millions
 from msdnet.cli.claims import claims_as_values, judged
 from msdnet.cli.models import SAMPLES, open_images
 
@@ -71,7 +72,8 @@ def show_gallery(
 
 def _show(made: "Gallery") -> None:
     typer.echo(
-        f"{made.model} on {made.data}: {made.images:,} images, {made.budget / 1e6:,.1f} million multiply-adds per image"
+        f"{made.model} on {made.data}: {made.images:,} images, {in_millions(made.budget)} million multiply-adds per "
+        "image"
     )
     for exit, (left, right) in enumerate(zip(made.left, made.right, strict=True), 1):
         typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them with the right answer")

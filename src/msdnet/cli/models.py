@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.amounts import parse_budgets
+from msdnet.amounts import in_millions, parse_budgets
+from msdnet.cli.budget import that_reach
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
 from msdnet.cli.tables import plain_console, print_table
@@ -62,7 +63,7 @@ def models(as_json: Json = False) -> None:
     for row in rows:
         costs, accuracy = row["costs"], row["accuracy"]
         measured = f"{100 * accuracy[0]:.1f} to {100 * accuracy[-1]:.1f}%" if accuracy else "not measured"
-        spent = f"{costs[0] / 1e6:,.1f} to {costs[-1] / 1e6:,.1f} M"
+        spent = f"{in_millions(costs[0])} to {in_millions(costs[-1])} M"
         size = f"{row['bytes'] / 2**20:.1f} MiB"
         table.add_row(row["name"], str(row["classes"]), str(len(costs)), spent, measured, size)
     _print(table)
@@ -121,7 +122,7 @@ def evaluate(
 
 
 def _parse(budgets: str, models: "Sequence[Model]", whole: bool) -> list[float]:
-    """Refuses one that none of the models can keep: better now than when all is measured."""
+    """Refuses those of which none of the models can keep any: better now than when all is measured."""
     keeping = [model for model in models if model.manifest.held_out is not None]
     if not keeping:
         names = ", ".join(model.manifest.name for model in models)
@@ -137,16 +138,11 @@ def _points(found: "Evaluation", budgets: Sequence[float], whole: bool) -> "list
     manifest = found.model.manifest
     if manifest.held_out is None:
         return []
-    least = _costs(found.model, whole)[0]
-    too_low = [f"{budget / 1e6:,.4g} M" for budget in budgets if budget < least]
-    if too_low:
-        told = f"{manifest.name} has no figures for {', '.join(too_low)}"
-        typer.echo(f"msdnet: {told}: its first exit takes {least / 1e6:,.4g} M", err=True)
-    return found.points(budgets, whole=whole)
+    return found.points(that_reach(manifest.name, budgets, _costs(found.model, whole)[0]), whole=whole)
 
 
 def _costs(model: "Model", whole: bool) -> Sequence[int]:
-    return model.manifest.whole_costs if whole else model.costs
+    return model.whole_costs if whole else model.costs
 
 
 def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None, part: str) -> "Labelled":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msdnet.amounts import in_millions
 from msdnet.cli.networks import read_network
 from msdnet.cli.options import Device, SkipUnreadable, Subset
 from msdnet.cli.tables import print_table
@@ -161,7 +162,7 @@ def _print_summary(summary: "Summary") -> None:
     table = Table("exit", "multiply-adds", "held-out", *(["test"] if summary.test_accuracy else []), box=None)
     for k, (cost, accuracy) in enumerate(zip(summary.costs, summary.held_out_accuracy, strict=True)):
         test = [f"{100 * summary.test_accuracy[k]:.2f}%"] if summary.test_accuracy else []
-        table.add_row(str(k + 1), f"{cost / 1e6:,.1f} M", f"{100 * accuracy:.2f}%", *test)
+        table.add_row(str(k + 1), f"{in_millions(cost)} M", f"{100 * accuracy:.2f}%", *test)
     print_table(table)
 
 

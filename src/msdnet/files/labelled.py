@@ -2,8 +2,9 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +14,61 @@ from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.root import data_root
+from msdnet.naming import counted
+from msdnet.pixels import check_pixels
 
 __all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
 
 FOLDER = "folder"
 
 
-class Labelled(NamedTuple):
-    """Images and what they show."""
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Images and what they show. `data[:100]` are the first of them, `data[data.labels == 3]` those of a class.
+
+    >>> squares = Labelled("squares", np.zeros((3, 8, 8, 3), np.uint8), [0, 1, 1], ["red", "blue"])
+    >>> squares[1:]
+    <msdnet.files.Labelled 'squares': 2 images of 2 classes>
+    """
 
     name: str
     images: Any
-    """An array (N, H, W, C) of bytes, or a list of paths."""
+    """An array (N, H, W, C) of bytes, or of numbers from 0 to 1; or a list of paths, or of pictures."""
     labels: NDArray[np.int64]
+    """(N), each the number of a class, from 0."""
     classes: tuple[str, ...]
     held_out: str | None = None
-    """The fingerprint of the held-out images, if these are they."""
+    """The fingerprint of the held-out images, if these are they, all of them."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, str) or not all(isinstance(name, str) for name in self.classes):
+            raise TypeError(f"classes must be names, in the order of their labels, got {self.classes!r}")
+        object.__setattr__(self, "classes", tuple(self.classes))
+        labels = np.asarray(self.labels)
+        self._check(labels)
+        object.__setattr__(self, "labels", labels.astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, rows: slice | Sequence[int] | NDArray[Any]) -> "Labelled":
+        """Some of the images: a slice, a mask or indices."""
+        if isinstance(rows, int | np.integer):
+            raise TypeError(
+                f"one image is data.images[{rows}], and its label data.labels[{rows}]; data[...] takes several"
+            )
+        chosen = rows if isinstance(rows, slice) else np.asarray(rows) if len(rows) else slice(0)
+        kept = np.arange(len(self))[chosen]
+        images = self.images[kept] if isinstance(self.images, np.ndarray) else [self.images[row] for row in kept]
+        return replace(self, images=images, labels=self.labels[kept], held_out=None)
+
+    def __repr__(self) -> str:
+        classes = counted(len(self.classes), "class", "classes")
+        return f"<msdnet.files.Labelled {self.name!r}: {counted(len(self), 'image')} of {classes}>"
 
     def without(self, rows: Sequence[int]) -> "Labelled":
         """The same but for some images."""
-        kept = np.delete(np.arange(len(self.labels)), list(rows))
-        images = self.images[kept] if isinstance(self.images, np.ndarray) else [self.images[row] for row in kept]
-        return self._replace(images=images, labels=self.labels[kept])
+        return self[np.delete(np.arange(len(self)), list(rows))] if len(rows) else self
 
     def check_for(self, classes: Sequence[str]) -> None:
         """Refuse images of other classes than a model knows."""
@@ -43,6 +77,23 @@ class Labelled(NamedTuple):
                 f"{self.name}: {len(self.classes)} classes ({_first(self.classes)}, ...) where the model knows "
                 f"{len(classes)} ({_first(classes)}, ...)"
             )
+
+    def _check(self, labels: NDArray[Any]) -> None:
+        if isinstance(self.images, np.ndarray):
+            if self.images.ndim != 4:
+                raise ValueError(f"{self.name}: images must be (N, height, width, channels), got {self.images.shape}")
+            check_pixels("images", self.images)
+        elif not isinstance(self.images, Sequence) or isinstance(self.images, str | bytes):
+            kind = type(self.images).__name__
+            raise TypeError(f"{self.name}: images must be an array, or a list of paths or pictures, got {kind}")
+        if labels.shape != (len(self.images),):
+            shape = labels.shape if labels.ndim != 1 else len(labels)
+            raise ValueError(f"{self.name}: labels must be one for each of {len(self.images):,} images, got {shape}")
+        if len(labels) and not np.issubdtype(labels.dtype, np.integer):
+            raise TypeError(f"{self.name}: labels must be whole numbers, each that of a class, got {labels.dtype}")
+        if len(labels) and not 0 <= labels.min() <= labels.max() < len(self.classes):
+            given = f"{labels.min()} to {labels.max()}"
+            raise ValueError(f"{self.name}: labels must be from 0 to {len(self.classes) - 1}, got {given}")
 
 
 def open_labelled(
@@ -56,6 +107,9 @@ def open_labelled(
     trained_on: Sequence[TrainedOn] | None = None,
 ) -> Labelled:
     """A part of CIFAR (in its binary layout) or of a folder of images, divided as for training.
+
+    With `part="held_out"` they are in the order in which a bundle keeps what its exits made of them (`Model.held_out`).
+    They are the same images if `held_out` is the `held_out_sha256` of the model's provenance.
 
     - held_out, held_out_seed: how many images were held out in training, and which; none: the usual number
     - classes: the names in the order of their labels, as a model has them; by default those of the folders

@@ -7,11 +7,12 @@ from msdnet.policy.confidence import MEASURES, Measure, confidence, fit_temperat
 from msdnet.policy.outcomes import Outcomes
 from msdnet.policy.paper import exit_shares
 from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily, Unit, that_differ, usual_budgets
-from msdnet.policy.spending import FixedThresholds, HardBudget, SpendingRule, SteadyBudget
+from msdnet.policy.spending import Answers, FixedThresholds, HardBudget, SpendingRule, SteadyBudget
 
 __all__ = [
     "MEASURES",
     "METHODS",
+    "Answers",
     "FixedThresholds",
     "HardBudget",
     "Measure",

@@ -47,8 +47,10 @@ class Outcomes:
         prices = check_costs(costs)
         sure, right = np.asarray(confidence), np.asarray(correct)
         expected = f"(images, {len(prices)}), one column for each of the costs"
-        if sure.ndim != 2 or sure.shape[1] != len(prices) or not len(sure):
+        if sure.ndim != 2 or sure.shape[1] != len(prices):
             raise ValueError(f"confidence must have the shape {expected}, got {sure.shape}")
+        if not len(sure):
+            raise ValueError(f"confidence must be of at least one image, got the shape {sure.shape}")
         if right.shape != sure.shape:
             raise ValueError(f"correct must have the shape of confidence {sure.shape}, got {right.shape}")
         if not (np.issubdtype(sure.dtype, np.number) and np.isfinite(sure).all()):

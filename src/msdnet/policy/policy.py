@@ -17,7 +17,7 @@ from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
 from msdnet.writing import write_output
 
-__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "that_differ", "usual_budgets"]
+__all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "check_thresholds", "that_differ", "usual_budgets"]
 
 Method = Literal["accuracy", "paper"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -49,6 +49,16 @@ def that_differ(policies: "Iterable[Policy]") -> "list[Policy]":
         if not differing or not np.array_equal(policy.thresholds_, differing[-1].thresholds_):
             differing.append(policy)
     return differing
+
+
+def check_thresholds(thresholds: ArrayLike) -> Floats:
+    try:
+        given = np.asarray(thresholds, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"thresholds must be numbers, one for each exit, got {thresholds!r}") from error
+    if given.ndim != 1 or not len(given) or np.isnan(given).any():
+        raise ValueError(f"thresholds must be numbers, one for each exit, got {thresholds!r}")
+    return given
 
 
 class Policy:
@@ -102,12 +112,14 @@ class Policy:
             raise ValueError(f"confidence must be (images, {len(self.thresholds_)}), got {sure.shape}")
         if np.isnan(sure).any():
             raise ValueError("confidence must be numbers, got NaN")
-        return exits_of(sure.T, self.thresholds_)
+        return exits_of(sure.T, check_thresholds(self.thresholds_))
 
     def check_for(self, costs: ArrayLike, model: str | None = None) -> None:
         """Refuse to serve a network that it was not fitted for."""
         self.check_fitted()
         given = np.asarray(costs, dtype=np.float64)
+        if np.shape(self.thresholds_) != self.costs_.shape:
+            raise ValueError(f"thresholds must be one for each of {len(self.costs_)} exits, got {self.thresholds_}")
         if given.shape != self.costs_.shape:
             raise ValueError(f"the policy was fitted for a network of {len(self.costs_)} exits, this has {len(given)}")
         fits = np.array_equal(given, self.costs_) if None in (model, self.model_) else model == self.model_
@@ -162,21 +174,22 @@ class Policy:
         return f"<{made} for {spent}>"
 
     def _learned(self, values: dict[str, Any]) -> "Policy":
-        thresholds = np.array([float(value) for value in values["thresholds"]])
+        self.thresholds_ = check_thresholds([float(value) for value in values["thresholds"]])
         self.costs_ = check_costs(values["costs"])
         self.budget_ = check_budget(float(values["budget"]), self.costs_)
-        if thresholds.shape != self.costs_.shape or np.isnan(thresholds).any() or thresholds[-1] != -np.inf:
-            raise ValueError("thresholds must be numbers, one for each of the costs, the last of them -inf")
-        self.thresholds_ = thresholds
+        self.model_, self.unit_ = values["model"], values["unit"]
+        self.check_for(self.costs_, self.model_)
         self.accuracy_, self.cost_ = float(values["accuracy"]), float(values["cost"])
         self.shares_ = tuple(float(share) for share in values["shares"])
-        self.model_, self.unit_ = values["model"], values["unit"]
         check_choice("unit", self.unit_, get_args(Unit))
         return self
 
     def check_fitted(self) -> None:
+        """Refuse to serve without thresholds, or with some that were put in its place and let someone never leave."""
         if not hasattr(self, "thresholds_"):
             raise ValueError("this policy is not fitted yet: call fit(confidence, correct, costs, budget) first")
+        if check_thresholds(self.thresholds_)[-1] != -np.inf:
+            raise ValueError(f"the last of a policy's thresholds must be -inf: all leave there, got {self.thresholds_}")
 
 
 class PolicyFamily:

@@ -2,57 +2,90 @@
 
 A rule is told when images arrive, in order, and asked after each exit which of some images leave there. Fixed
 thresholds keep the budget in expectation. A hard budget is never exceeded, whatever the images. A steady budget is
-held on average while the images change.
+held on average while the images change. Rules of one's own are run like these.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from msdnet.checks import check_number, check_whole
-from msdnet.policy.policy import Policy, PolicyFamily
+from msdnet.policy.confidence import Measure
+from msdnet.policy.policy import Policy, PolicyFamily, check_thresholds
 
-__all__ = ["FixedThresholds", "HardBudget", "SpendingRule", "SteadyBudget"]
+__all__ = ["Answers", "FixedThresholds", "HardBudget", "SpendingRule", "SteadyBudget"]
 
-_Confidence: TypeAlias = NDArray[np.floating]
 _Mask: TypeAlias = NDArray[np.bool_]
-_Images: TypeAlias = NDArray[np.integer]
 
 
-class SpendingRule(Protocol):
-    """What every rule answers."""
+class Answers(NamedTuple):
+    """What an exit says of some images."""
 
-    @property
-    def at_a_time(self) -> int | None:
-        """At most so many images may be under way; none: as many as one likes."""
+    images: NDArray[np.integer]
+    """Their numbers, from 0 in the order in which they came."""
+    exit: int
+    """From 1, as people count."""
+    confidences: NDArray[np.floating]
+    probabilities: NDArray[np.floating]
+    """(N, classes)"""
 
-    def arrive(self, count: int) -> None:
+    def of(self, rows: _Mask) -> "Answers":
+        """To some of them."""
+        return Answers(self.images[rows], self.exit, self.confidences[rows], self.probabilities[rows])
+
+
+class SpendingRule(ABC):
+    """Who leaves where. One of your own need only say who `leaves`.
+
+    >>> class SureEnough(SpendingRule):
+    ...     def leaves(self, asked):
+    ...         return asked.confidences > 0.8
+    """
+
+    measure: Measure = "largest"
+    """Of the confidences that it is told of."""
+    exit_count: int | None = None
+    """Of the network that it is for; none: any network."""
+    at_a_time: int | None = None
+    """At most so many images may be under way; none: as many as one likes."""
+
+    def arrive(self, count: int) -> None:  # noqa: B027  (most rules need not know)
         """So many more images are about to take the first stage."""
 
-    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:
-        """Which of these images (numbered from 0 as they arrived) leave at an exit (from 0), given how sure it is."""
+    @abstractmethod
+    def leaves(self, asked: Answers) -> _Mask:
+        """Which of these images leave at this exit: a bool for each. At the last exit all do, whatever is said."""
 
 
-class FixedThresholds:
-    """A fitted policy as it is: on average over images like the held-out ones, the budget is kept."""
+class FixedThresholds(SpendingRule):
+    """An image leaves at the first exit that is at least as sure of it as the exit's threshold.
 
-    at_a_time = None
+    - thresholds: a fitted policy, whose budget is kept on average over images like the held-out ones; or thresholds of
+      your own, one for each exit
+    - measure: of confidence, for thresholds of your own; a policy has its own
 
-    def __init__(self, policy: Policy) -> None:
-        policy.check_fitted()
-        self.thresholds = policy.thresholds_
+    >>> FixedThresholds([0.9, 0.7, 0]).leaves(Answers(np.arange(2), 2, np.array([0.6, 0.8]), np.eye(2))).tolist()
+    [False, True]
+    """
 
-    def arrive(self, count: int) -> None:
-        pass
+    def __init__(self, thresholds: Policy | ArrayLike, *, measure: Measure = "largest") -> None:
+        if isinstance(thresholds, Policy):
+            thresholds.check_fitted()
+            self.thresholds, self.measure = thresholds.thresholds_, thresholds.measure
+        else:
+            self.thresholds, self.measure = check_thresholds(thresholds), measure
+        self.exit_count = len(self.thresholds)
 
-    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:  # noqa: ARG002
-        leaves: _Mask = ~(confidence < self.thresholds[exit])  # so does what is not a number: nothing is to be gained
+    def leaves(self, asked: Answers) -> _Mask:
+        # So does what is not a number: nothing is to be gained.
+        leaves: _Mask = ~(asked.confidences < self.thresholds[asked.exit - 1])
         return leaves
 
 
-class HardBudget:
+class HardBudget(SpendingRule):
     """The total for a group of images is never exceeded, and every image gets an answer.
 
     What the first exit costs is set aside for each image to come. The rest is given to those that the policy sends
@@ -63,8 +96,6 @@ class HardBudget:
     - group: images in a group, which share a budget: the paper's M; by default all are one group
     - clock: where the budget is time, what time it is, in seconds; running late comes out of what is left
     """
-
-    at_a_time = None
 
     def __init__(
         self,
@@ -78,6 +109,7 @@ class HardBudget:
             raise ValueError("a hard budget of time is for all images together: give no group with it")
         policy.check_fitted()
         self.thresholds, self.costs = policy.thresholds_, policy.costs_
+        self.measure, self.exit_count = policy.measure, len(self.costs)
         # An image's budget past the first exit. What is more than the last exit costs is left over for delays.
         self.allowance = min(policy.budget_, 1e9 * float(self.costs[-1])) - float(self.costs[0])
         self.images = images if images is None else check_whole("images", images, at_least=0)
@@ -101,14 +133,15 @@ class HardBudget:
             elif group not in self._purses:
                 self._purses[group] = self._size(group) * self.allowance
 
-    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:
+    def leaves(self, asked: Answers) -> _Mask:
+        exit, confidence = asked.exit - 1, asked.confidences
         leaves: _Mask = ~(confidence < self.thresholds[exit])
         self._done += len(confidence) * float(self.costs[exit] - (self.costs[exit - 1] if exit else 0))
         if exit == len(self.costs) - 1 or leaves.all():
             return leaves
         price = float(self.costs[exit + 1] - self.costs[exit])
         late = self._late()
-        groups = self._group_of(images)
+        groups = self._group_of(asked.images)
         wanting = np.flatnonzero(~leaves)
         wanting = wanting[np.argsort(confidence[wanting], kind="stable")]
         for group in np.unique(groups[wanting]).tolist():
@@ -124,7 +157,7 @@ class HardBudget:
             return 0.0
         return max(self.clock() - self._started - self._done, 0.0)
 
-    def _group_of(self, images: _Images) -> NDArray[np.int64]:
+    def _group_of(self, images: NDArray[np.integer]) -> NDArray[np.int64]:
         numbers = np.asarray(images, dtype=np.int64)
         return np.zeros_like(numbers) if self.group is None else numbers // self.group
 
@@ -133,7 +166,7 @@ class HardBudget:
         return self.images if self.group is None else min(self.group, self.images - group * self.group)
 
 
-class SteadyBudget:
+class SteadyBudget(SpendingRule):
     """The average budget is held while the images drift: they get harder, noisier, or easier than the held-out ones.
 
     An account runs along: what was spent, less the budget of every image that came. Thresholds are those of the budget
@@ -154,6 +187,7 @@ class SteadyBudget:
     def __init__(self, family: PolicyFamily, budget: float, *, limit: float = 12.0) -> None:
         check_number("limit", limit, low=1)
         self.costs = family.held_out.costs
+        self.measure, self.exit_count = family.measure, len(self.costs)
         self.budget = min(family.policy(budget).budget_, float(self.costs[-1]))
         self.limit = limit * self.budget
         self._thresholds, self._expected = family.ladder
@@ -170,7 +204,8 @@ class SteadyBudget:
         self._spent = faded * self._spent
         self._debt += count * (first - self.budget)
 
-    def leaves(self, exit: int, confidence: _Confidence, images: _Images) -> _Mask:  # noqa: ARG002
+    def leaves(self, asked: Answers) -> _Mask:
+        exit, confidence = asked.exit - 1, asked.confidences
         if exit == len(self.costs) - 1:
             return np.ones(len(confidence), dtype=bool)
         price = float(self.costs[exit + 1] - self.costs[exit])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msdnet.amounts import in_millions
 from msdnet.evaluation import Evaluation, evaluate
 from msdnet.files import Labelled, Unreadable
 from msdnet.report.charts import PAPER
@@ -50,7 +51,7 @@ def write_report(
     manifest, today = model.manifest, datetime.now(UTC).date().isoformat()
     lead = (
         f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "
-        f"{manifest.exit_count} exits, {manifest.costs[0] / 1e6:,.1f} to {manifest.costs[-1] / 1e6:,.1f} million "
+        f"{manifest.exit_count} exits, {in_millions(manifest.costs[0])} to {in_millions(manifest.costs[-1])} million "
         f"multiply-adds per image. Made on {today} by msdnet {VERSION}."
     )
     target = Path(out)

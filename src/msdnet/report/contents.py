@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.evaluation import Evaluation, standard_error
+from msdnet.amounts import in_millions
+from msdnet.evaluation import Evaluation, reliability, standard_error
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, that_differ, usual_budgets
 from msdnet.published import Setting, published_for
@@ -29,7 +30,6 @@ COMPUTED = "million multiply-adds per image (lazy)"
 WHOLE_LAYERS = "million multiply-adds per image (whole layers)"
 
 _BUDGETS = 16
-_BINS = 10
 _TITLES: Mapping[Setting, str] = {
     "anytime": "Anytime: all leave at the same exit",
     "budgeted": "Budgeted: easy images leave early",
@@ -160,29 +160,17 @@ def _leaving(evaluation: Evaluation) -> Section:
 
 def _reliability(evaluation: Evaluation) -> Section:
     panels, errors = [], []
-    for exit in range(evaluation.correct.shape[1]):
-        x, y, error = _calibration(evaluation.confidence[:, exit], evaluation.correct[:, exit])
-        panels.append(Panel(f"exit {exit + 1}: off by {100 * error:.1f}", x, y))
+    for exit, answers in enumerate(zip(evaluation.confidence.T, evaluation.correct.T, strict=True), 1):
+        x, y, error = reliability(*answers)
+        panels.append(Panel(f"exit {exit}: off by {100 * error:.1f}", x.tolist(), y.tolist()))
         errors.append(error)
     chart = Panels("Do the exits know how sure they may be?", "confidence", "share that is right", panels)
     text = (
         "On the diagonal, of the images that an exit is 80% sure of, 80% are right. Above it an exit is too modest, "
-        f"below it too sure. On average over the exits they are off by {100 * float(np.mean(errors)):.1f} points."
+        f"below it too sure. On average over the exits they are off by {100 * float(np.mean(errors)):.1f} points "
+        "(expected calibration error, 15 bins)."
     )
     return Section("Reliability of the confidences", text, [("reliability", chart)])
-
-
-def _calibration(sure: Floats, right: NDArray[np.bool_]) -> tuple[list[float], list[float], float]:
-    """Mean confidence and accuracy of the images in each of ten bins, and how far they are apart on average."""
-    bins = np.minimum((sure * _BINS).astype(int), _BINS - 1)
-    x, y, error = [], [], 0.0
-    for number in range(_BINS):
-        inside = bins == number
-        if inside.any():
-            x.append(float(sure[inside].mean()))
-            y.append(float(right[inside].mean()))
-            error += float(inside.mean()) * abs(x[-1] - y[-1])
-    return x, y, error
 
 
 def _classes(evaluation: Evaluation, data: Labelled) -> Section:
@@ -198,7 +186,7 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
             found.append((float(spent[mine].mean()), name, float(right[mine].mean()), float(exits[mine].mean()) + 1))
     found.sort()
     rows = [
-        [escape(name), f"{cost / 1e6:.1f} M", f"{exit:.1f}", f"{100 * accuracy:.0f}", _bar(cost / costs[-1])]
+        [escape(name), f"{in_millions(cost)} M", f"{exit:.1f}", f"{100 * accuracy:.0f}", _bar(cost / costs[-1])]
         for cost, name, accuracy, exit in found
     ]
     table = _table(_CLASS_COLUMNS, rows)
@@ -206,8 +194,8 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
         ends = _table(_CLASS_COLUMNS, rows[:8] + rows[-8:])
         table = f"{ends}<details><summary>All {len(rows)} classes</summary>{table}</details>"
     text = (
-        f"Classes from easy to hard, by what the network spends on them: {spent.mean() / 1e6:,.1f} million "
-        f"multiply-adds per image on average, of a budget of {budget / 1e6:,.1f} million."
+        f"Classes from easy to hard, by what the network spends on them: {in_millions(spent.mean())} million "
+        f"multiply-adds per image on average, of a budget of {in_millions(budget)} million."
     )
     return Section("Which classes are hard", text, html=table)
 

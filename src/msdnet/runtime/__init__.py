@@ -1,7 +1,8 @@
 """Running a bundle inside a budget, without torch: the stage contract, ONNX Runtime, batches, anytime answers."""
 
+from msdnet.policy import Answers
 from msdnet.runtime.anytime import Running, Step
-from msdnet.runtime.batching import Answers, answers
+from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine, Room, State
 from msdnet.runtime.model import Model
 from msdnet.runtime.onnx_engine import OnnxEngine

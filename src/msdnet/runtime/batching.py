@@ -16,36 +16,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.checks import check_choice, check_whole
-from msdnet.policy import MEASURES, Measure, SpendingRule, confidence
-from msdnet.runtime.engine import Engine, Launched, Probabilities, Room, Rows, State
+from msdnet.policy import MEASURES, Answers, SpendingRule, confidence
+from msdnet.runtime.engine import Engine, Launched, Room, Rows, State
 
-__all__ = ["Answers", "answers"]
-
-
-class Answers(NamedTuple):
-    """Some images that left together."""
-
-    images: NDArray[np.int64]
-    """Their numbers, from 0 in the order in which they came."""
-    exit: int
-    """Where they left, from 1, as people count."""
-    confidences: NDArray[np.floating]
-    probabilities: Probabilities
-    """(N, classes)"""
+__all__ = ["answers", "every_exit"]
 
 
 def answers(
-    engine: Engine, batches: Iterable[NDArray[np.generic]], rule: SpendingRule, *, measure: Measure, batch: int
+    engine: Engine, batches: Iterable[NDArray[np.generic]], rule: SpendingRule, *, batch: int
 ) -> Iterator[Answers]:
-    """Answers to all images of the batches, in the order in which they come about.
+    """Answers to all images of the batches, in the order in which they come about: each those that left together.
 
     - batch: images that are computed together; fewer where the rule takes fewer at a time
     """
-    check_choice("measure", measure, MEASURES)
+    if not isinstance(rule, SpendingRule):
+        raise TypeError(f"a rule must be a SpendingRule (of msdnet.policy), got {rule!r}")
+    check_choice("measure", rule.measure, MEASURES)
+    if rule.exit_count not in (None, engine.exit_count):
+        raise ValueError(f"the rule is for a network of {rule.exit_count} exits, this has {engine.exit_count}")
     rows = check_whole("batch", batch)
     if rule.at_a_time is not None:
         rows = min(rows, rule.at_a_time)
-    return _Cascade(engine, rule, measure, rows).run(batches)
+    return _Cascade(engine, rule, rows).run(batches)
+
+
+def every_exit(
+    engine: Engine, batches: Iterable[NDArray[np.generic]], *, logits: bool = False
+) -> Iterator[NDArray[np.floating]]:
+    """What all exits say of each batch, nobody leaving: probabilities (N, exits, classes).
+
+    - logits: as they come out of the network, not divided by temperatures, instead of probabilities
+    """
+    run = engine.logits if logits else engine.advance
+    for images in batches:
+        state = engine.begin(images)
+        said = []
+        for _ in range(engine.exit_count):
+            one, state = run(state)
+            said.append(one)
+        yield np.stack(said, axis=1)
 
 
 class _Task(NamedTuple):
@@ -60,8 +69,8 @@ class _Task(NamedTuple):
 
 
 class _Cascade:
-    def __init__(self, engine: Engine, rule: SpendingRule, measure: Measure, batch: int) -> None:
-        self.engine, self.rule, self.measure, self.batch = engine, rule, measure, batch
+    def __init__(self, engine: Engine, rule: SpendingRule, batch: int) -> None:
+        self.engine, self.rule, self.batch = engine, rule, batch
         self.under_way: deque[_Task] = deque()  # in the order in which they were launched
         # For each stage but the first, the rows that wait for it, the numbers of their images, and rooms to use again.
         self.rooms = [Room(engine, batch) for _ in range(engine.exit_count)]
@@ -89,13 +98,23 @@ class _Cascade:
         """Answer those who leave after the stage that was launched first, and send on the others."""
         exit, numbers, launched, room = self.under_way.popleft()
         probabilities, state = launched()
-        sure = confidence(probabilities, self.measure)
-        leaves = self.rule.leaves(exit, sure, numbers)
-        if leaves.any():
-            yield Answers(numbers[leaves], exit + 1, sure[leaves], probabilities[leaves])
-        self._send_on(state, np.flatnonzero(~leaves), numbers)
+        asked = Answers(numbers, exit + 1, confidence(probabilities, self.rule.measure), probabilities)
+        leaves = self._leaving(asked)
+        leaving = np.count_nonzero(leaves)
+        if leaving:
+            yield asked if leaving == len(leaves) else asked.of(leaves)
+        if leaving < len(leaves):
+            self._send_on(state, np.flatnonzero(~leaves), numbers)
         if room is not None:
             self.unused[exit].append(room)
+
+    def _leaving(self, asked: Answers) -> NDArray[np.bool_]:
+        """Which of the images leave: those that the rule says, and at the last exit all."""
+        leaves: object = self.rule.leaves(asked)  # of a rule of somebody's own, anything
+        if not isinstance(leaves, np.ndarray) or leaves.dtype != np.bool_ or leaves.shape != asked.images.shape:
+            got = f"{leaves.dtype} {leaves.shape}" if isinstance(leaves, np.ndarray) else type(leaves).__name__
+            raise TypeError(f"leaves must give one bool for each of {len(asked.images)} images, got {got}")
+        return leaves if asked.exit < self.engine.exit_count else np.ones_like(leaves)
 
     def _send_on(self, state: State, rows: Rows, numbers: NDArray[np.int64]) -> None:
         """To the next stage's room; whenever it is full, the stage is launched."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, TypeAlias, TypeGuard
+from typing import IO, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,17 @@ from PIL import Image
 from msdnet.bundle import ImageSpec
 from msdnet.pixels import centre, cropped, opened, picture, reason
 
-__all__ = ["ImageLike", "Images", "Readable", "batches", "count_of", "pixels_of"]
+__all__ = ["ImageLike", "Images", "Readable", "SupportsArray", "batches", "count_of", "pixels_of"]
 
-ImageLike: TypeAlias = NDArray[Any] | Image.Image | str | os.PathLike[str] | IO[bytes]
-"""One image: bytes (H, W, C), a picture, the path of a file, or an open one."""
+
+class SupportsArray(Protocol):
+    """What numpy takes for an array, such as a tensor in main memory."""
+
+    def __array__(self) -> NDArray[Any]: ...
+
+
+ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Image.Image | str | os.PathLike[str] | IO[bytes]
+"""One image: bytes (H, W, C) in an array or a tensor, a picture, the path of a file, or an open one."""
 Images: TypeAlias = ImageLike | Iterable[ImageLike]
 """One, an array (N, H, W, C) of them, or any iterable of images and such arrays."""
 Pixels: TypeAlias = NDArray[Any]
@@ -22,6 +29,7 @@ Pixels: TypeAlias = NDArray[Any]
 
 def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
     """One image as the network takes it: (height, width, channels)."""
+    image = _as_array(image)
     if isinstance(image, np.ndarray):
         if image.ndim == 2:
             image = image[..., None]
@@ -34,8 +42,7 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
         return _of_picture(image, spec)
     if isinstance(image, str | os.PathLike) or _is_file(image):
         return _of_file(image, spec)
-    hint = "; a tensor's .numpy(), with the channels last, is an array" if hasattr(image, "numpy") else ""
-    raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}{hint}")
+    raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}")
 
 
 class Readable:
@@ -69,6 +76,7 @@ class Readable:
 
 def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
     """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time."""
+    images = _as_array(images)
     single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike) or _is_file(images)
     several: Any = [images] if single else images
     if not isinstance(several, Iterable) or isinstance(several, bytes | dict):
@@ -95,12 +103,14 @@ def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator
 
 def count_of(images: Images) -> int | None:
     """How many images there are, if that can be told beforehand."""
+    images = _as_array(images)
     if isinstance(images, np.ndarray):
         return len(images) if images.ndim == 4 else 1
     if isinstance(images, Image.Image | str | os.PathLike) or _is_file(images):
         return 1
     if isinstance(images, list | tuple):
-        return sum(len(image) if isinstance(image, np.ndarray) and image.ndim == 4 else 1 for image in images)
+        arrays = map(_as_array, images)
+        return sum(len(image) if isinstance(image, np.ndarray) and image.ndim == 4 else 1 for image in arrays)
     return None
 
 
@@ -119,12 +129,20 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int) -> Iterator
 
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
+    image = _as_array(image)
     if isinstance(image, np.ndarray) and image.ndim == 4:
         _check_channels(image.shape, spec)
         for start in range(0, len(image), size):
             yield _of_array(image[start : start + size], spec)
     else:
         yield pixels_of(image, spec)[None]
+
+
+def _as_array(images: Any) -> Any:
+    """A tensor as the array that it is. What has one axis is not pixels, but may be a column of paths."""
+    if isinstance(images, np.ndarray | Image.Image) or getattr(images, "ndim", 0) < 2:
+        return images
+    return np.asarray(images) if hasattr(images, "__array__") else images
 
 
 def _check_channels(shape: tuple[int, ...], spec: ImageSpec) -> None:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.amounts import Amount, parse_budget, parse_seconds
+from msdnet.amounts import Amount, in_millions, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_number, check_whole
 from msdnet.policy import (
+    Answers,
     FixedThresholds,
     HardBudget,
     Measure,
@@ -25,7 +26,7 @@ from msdnet.policy import (
 )
 from msdnet.policy.outcomes import check_costs
 from msdnet.runtime.anytime import Running, Step, steps
-from msdnet.runtime.batching import Answers, answers
+from msdnet.runtime.batching import answers, every_exit
 from msdnet.runtime.engine import Engine
 from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
@@ -42,6 +43,7 @@ class Model:
     """A bundle on an engine.
 
     - classify: many images within a budget; shared_budget: in several calls; stream: images that keep coming
+    - every_exit: what all exits say of many images
     - anytime, answer, start: one image, better and better until time is up
     - policy, profile: what a budget brings, and what a stage takes on this machine
     """
@@ -64,6 +66,11 @@ class Model:
         """Multiply-adds to reach each exit."""
         return self.engine.costs
 
+    @property
+    def whole_costs(self) -> tuple[int, ...]:
+        """The same if all layers up to an exit are computed, as published figures count."""
+        return self.manifest.whole_costs
+
     def held_out(self, what: Measure | Literal["correct"]) -> NDArray[Any]:
         """What the exits made of the held-out images: (images, exits), how sure they were, or whether right."""
         if self._held_out is None:
@@ -82,6 +89,8 @@ class Model:
         budget: Amount | None = None,
         seconds: Amount | None = None,
         policy: Policy | None = None,
+        rule: SpendingRule | None = None,
+        method: Method = "accuracy",
         hard: bool = False,
         group: int | None = None,
         steady: bool = False,
@@ -94,17 +103,19 @@ class Model:
         - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory. One that
           cannot be read ends it with an error that says which
         - budget: average multiply-adds per image (`20e6`, `"20M"`, `"30%"` of the last exit's); seconds: average time
-          per image (`0.003`, `"3ms"`), by this machine's profile; policy: one that was fitted before. Without them,
-          every image goes to the last exit
+          per image (`0.003`, `"3ms"`), by this machine's profile; policy: one that was fitted before; rule: thresholds
+          (`FixedThresholds`), or a rule, of your own. Without them, every image goes to the last exit
+        - method: how the thresholds of a budget are found, `"accuracy"` or `"paper"`
         - hard: the total is never exceeded, whatever the images; group: in each so many images (the paper's M)
         - steady: the average is held while the images drift from what the model was fitted to
         - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
         - probabilities: keep those of all classes, not only the likeliest
         - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
         """
-        shared = self._shared(
-            budget, seconds, policy, hard=hard, steady=steady, batch=batch, count=count_of(images), group=group
-        )
+        if rule is not None and any(other is not None for other in (budget, seconds, policy, group)):
+            raise ValueError("a rule decides alone who leaves: give no budget, seconds, policy or group with it")
+        kept: dict[str, Any] = {"hard": hard, "group": group, "steady": steady, "count": count_of(images)}
+        shared = self._shared(budget, seconds, policy, rule, method=method, batch=batch, **kept)
         return shared.classify(images, probabilities=probabilities, watch=watch)
 
     def shared_budget(
@@ -113,6 +124,7 @@ class Model:
         budget: Amount | None = None,
         seconds: Amount | None = None,
         policy: Policy | None = None,
+        method: Method = "accuracy",
         hard: bool = False,
         steady: bool = False,
         batch: int | None = None,
@@ -122,14 +134,16 @@ class Model:
         A hard budget holds for all of them together: of each, what it does not need is there for those that come after
         it. A steady one goes on from call to call.
         """
-        return self._shared(budget, seconds, policy, hard=hard, steady=steady, batch=batch)
+        return self._shared(budget, seconds, policy, method=method, hard=hard, steady=steady, batch=batch)
 
     def _shared(
         self,
         budget: Amount | None,
         seconds: Amount | None,
         policy: Policy | None,
+        rule: SpendingRule | None = None,
         *,
+        method: Method,
         hard: bool,
         steady: bool,
         batch: int | None,
@@ -140,13 +154,14 @@ class Model:
         if (hard or steady) and not limited:
             raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
         rows = self._rows(batch, steady=steady)
-        chosen = self._choose(budget, seconds, policy, rows)
+        chosen = self._choose(budget, seconds, policy, rows, method)
         clock = Stopwatch()
-        rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
-        asked = chosen.budget_ if limited and chosen.unit_ == "multiply-adds" else None
-        return SharedBudget(
-            self.engine, self.classes, rule, measure=chosen.measure, batch=rows, clock=clock, budget=asked
-        )
+        if rule is None:
+            rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
+        # Seconds, and multiply-adds of whole layers, are not to be compared with what is spent.
+        comparable = limited and chosen.unit_ == "multiply-adds" and chosen.costs_.tolist() == list(self.costs)
+        asked = chosen.budget_ if comparable else None
+        return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked)
 
     def stream(
         self,
@@ -155,6 +170,7 @@ class Model:
         budget: Amount | None = None,
         seconds: Amount | None = None,
         policy: Policy | None = None,
+        method: Method = "accuracy",
         batch: int = 1,
     ) -> Iterator[One]:
         """Answer images as they come, in their order, and hold the average budget while they drift. May go on for ever.
@@ -162,15 +178,15 @@ class Model:
         - batch: images that are awaited and computed together, at most 32
         """
         rows = self._rows(batch, steady=True)
-        chosen = self._choose(budget, seconds, policy, rows)
+        chosen = self._choose(budget, seconds, policy, rows, method)
         limited = not (budget is None and seconds is None and policy is None)  # or else there is nothing to hold
         rule = self._rule(chosen, None, steady=limited)
-        return self._stream(batches(images, self.engine.images, rows), chosen, rule)
+        return self._stream(batches(images, self.engine.images, rows), rule)
 
-    def _stream(self, given: Iterator[NDArray[Any]], chosen: Policy, rule: SpendingRule) -> Iterator[One]:
+    def _stream(self, given: Iterator[NDArray[Any]], rule: SpendingRule) -> Iterator[One]:
         for pixels in given:
             collected = Collected(self.costs, self.classes)
-            for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
+            for answered in answers(self.engine, [pixels], rule, batch=len(pixels)):
                 collected.add(answered)
             yield from collected.result()
 
@@ -184,18 +200,22 @@ class Model:
             raise ValueError(f"batch must be at most {most} with a steady budget (and in a stream), got {rows}")
         return rows
 
-    def _choose(self, budget: Amount | None, seconds: Amount | None, policy: Policy | None, rows: int) -> Policy:
+    def _choose(
+        self, budget: Amount | None, seconds: Amount | None, policy: Policy | None, rows: int, method: Method
+    ) -> Policy:
         """The policy that was given, or that keeps a budget, or that sends everyone to the last exit."""
         if sum(given is not None for given in (budget, seconds, policy)) > 1:
             raise ValueError("give one of budget, seconds and policy, not several")
+        if method != "accuracy" and budget is None and seconds is None:
+            raise ValueError("method is how the thresholds of a budget are found: give budget or seconds with it")
         if policy is not None:
             if not isinstance(policy, Policy):
                 raise TypeError(f"policy must be a Policy (Policy.load reads a file), got {policy!r}")
             policy.check_for(self.costs, self.bundle.fingerprint)
             return policy
         if seconds is not None:
-            return self.policy(seconds=seconds, batch=rows)
-        return self.policy(budget) if budget is not None else self._to_the_last_exit()
+            return self.policy(seconds=seconds, method=method, batch=rows)
+        return self.policy(budget, method=method) if budget is not None else self._to_the_last_exit()
 
     def _rule(
         self,
@@ -217,6 +237,19 @@ class Model:
             family = self._family(policy.method, policy.measure, policy.costs_.tolist(), policy.unit_)
             return SteadyBudget(family, policy.budget_)
         return FixedThresholds(policy)
+
+    # Many images, without leaving early
+
+    def every_exit(self, images: Images, *, logits: bool = False, batch: int | None = None) -> NDArray[np.floating]:
+        """What all exits say of each image, to try out rules of your own on: probabilities (N, exits, classes).
+
+        - images: as for `classify`; no more than a batch of them is in memory, beside what comes out
+        - logits: as they come out of the network, not divided by temperatures, instead of probabilities
+        - batch: images that are computed together; by default what suits the engine
+        """
+        given = batches(images, self.engine.images, self._rows(batch, steady=False))
+        nothing = np.empty((0, len(self.costs), len(self.classes)), np.float32)
+        return np.concatenate([nothing, *every_exit(self.engine, given, logits=logits)])
 
     # Budgets
 
@@ -336,7 +369,7 @@ class Model:
         side, exits = self.manifest.images.side, len(self.costs)
         return (
             f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, {exits} exits "
-            f"of {self.costs[0] / 1e6:,.1f} to {self.costs[-1] / 1e6:,.1f} M multiply-adds, on {self.engine!r}>"
+            f"of {in_millions(self.costs[0])} to {in_millions(self.costs[-1])} M multiply-adds, on {self.engine!r}>"
         )
 
     def _repr_html_(self) -> str:

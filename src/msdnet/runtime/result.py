@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.amounts import in_millions
 from msdnet.naming import counted
-from msdnet.runtime.batching import Answers
+from msdnet.policy import Answers
 
 __all__ = ["Collected", "One", "Result"]
 
@@ -47,7 +48,8 @@ class Result:
     probabilities: NDArray[np.floating] | None = None
     """(N, classes), if they were asked for."""
     budget: float | None = None
-    """Multiply-adds per image that were asked for, if they were; `cost` is what was spent."""
+    """Multiply-adds per image that were asked for, if they were, counted as they are computed; `cost` is what was
+    spent."""
 
     @property
     def costs(self) -> NDArray[np.int64]:
@@ -90,9 +92,9 @@ class Result:
 
     def __repr__(self) -> str:
         share = self.cost / self.exit_costs[-1]
-        asked = "" if self.budget is None else f", budget {self.budget / 1e6:,.1f} M"
+        asked = "" if self.budget is None else f", budget {in_millions(self.budget)} M"
         return (
-            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s, {self.cost / 1e6:,.1f} M "
+            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s, {in_millions(self.cost)} M "
             f"multiply-adds per image ({share:.0%} of the full network{asked}); left at exits 1 to "
             f"{len(self.exit_costs)}: {' '.join(map(str, self.exit_counts))}>"
         )
@@ -147,7 +149,7 @@ class _Column:
     def values(self) -> NDArray[Any]:
         return self._space[: self._size].copy()
 
-    def put(self, numbers: NDArray[np.int64], values: object) -> None:
+    def put(self, numbers: NDArray[np.integer], values: object) -> None:
         self._size = max(self._size, int(numbers.max()) + 1)
         if self._size > len(self._space):
             larger = np.empty((max(self._size, 2 * len(self._space)), *self._space.shape[1:]), self._space.dtype)

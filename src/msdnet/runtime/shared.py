@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from msdnet.policy import Measure, SpendingRule
-from msdnet.runtime.batching import Answers, answers
+from msdnet.policy import Answers, SpendingRule
+from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine
 from msdnet.runtime.images import Images, batches
 from msdnet.runtime.result import Collected, Result
@@ -43,13 +43,11 @@ class SharedBudget:
         classes: tuple[str, ...],
         rule: SpendingRule,
         *,
-        measure: Measure,
         batch: int,
         clock: Stopwatch,
         budget: float | None,
     ) -> None:
         self._engine, self._classes, self._rule = engine, classes, rule
-        self._measure: Measure = measure
         self._batch, self._clock, self._budget = batch, clock, budget
         self._one_call = threading.Lock()
         self._caller: int | None = None
@@ -67,7 +65,7 @@ class SharedBudget:
         with self._my_turn(), self._clock:
             collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities, budget=self._budget)
             given = batches(images, engine.images, rows)
-            for answered in answers(engine, given, self._rule, measure=self._measure, batch=rows):
+            for answered in answers(engine, given, self._rule, batch=rows):
                 collected.add(answered)
                 if watch is not None:
                     watch(answered)

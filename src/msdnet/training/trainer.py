@@ -194,7 +194,8 @@ class Trainer:
     def _describe(self) -> str:
         """What is trained on what, for a person."""
         data, recipe, network = self.data, self.recipe, self.step.network
-        several = "The loss is the sum over exits; accuracies are those of the first, the middle and the last exit."
+        which = "the first, the middle and the last exit" if network.exit_count > 2 else "both exits"
+        several = f"The loss is the sum over exits; accuracies are those of {which}."
         parameters = sum(parameter.numel() for parameter in network.parameters())
         on_gpu = self.step.device.type == "cuda"
         return (
