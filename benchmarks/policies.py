@@ -101,7 +101,7 @@ def of_budget(
     result = {"budget": budget}
     for method, family in families.items():
         policy = family.policy(budget)
-        exits = policy.exits(fresh.confidence)
+        exits = policy.exit_indices(fresh.confidence)
         result |= {
             f"{method}_held_out_accuracy": policy.accuracy_,
             f"{method}_held_out_cost": policy.cost_,

@@ -155,7 +155,7 @@ def sieve(record: dict[str, Any]) -> str:
 def thresholds() -> str:
     confidence, correct = _made_up(images=40, exits=3)
     policy = Policy(method="paper").fit(confidence, correct, [1.0, 2.0, 3.0], 1.75)
-    leaves_at = policy.exits(confidence)
+    leaves_at = policy.exit_indices(confidence)
     parts = [_text(18, 52, "each dot is an image; made-up confidences, thresholds fitted to them", "start", FAINT)]
     for exit in range(3):
         base, colour = 166 + 116 * exit, EXITS[3 * exit]

@@ -144,16 +144,18 @@ class Evaluation:
         policy = self._policy(budget, method, whole)
         return budget_point(self.model.manifest.name, policy, self.confidence, self.correct, self.model.costs)
 
-    def at_exits(self, exits: ArrayLike) -> ExitsPoint:
+    def at_exits(self, exit_indices: ArrayLike) -> ExitsPoint:
         """What it brings to let each image go at an exit, whatever rule chose it.
 
-        - exits: (images), from 0 as those of `exits`; a `Result` counts from 1
+        - exit_indices: (images), from 0; the exits of a `Result` count from 1
         """
-        chosen, last = np.asarray(exits), self.correct.shape[1] - 1
+        chosen, last = np.asarray(exit_indices), self.correct.shape[1] - 1
         whole = chosen.shape == (self.images,) and np.issubdtype(chosen.dtype, np.integer)
         if not whole or not 0 <= chosen.min() <= chosen.max() <= last:
             got = f"{chosen.min()} to {chosen.max()}" if whole else f"{chosen.dtype} {chosen.shape}"
-            raise ValueError(f"exits must be whole numbers from 0 to {last} for {self.images:,} images, got {got}")
+            raise ValueError(
+                f"exit_indices must be whole numbers from 0 to {last} for {self.images:,} images, got {got}"
+            )
         right = float(self.correct[np.arange(self.images), chosen].mean())
         lazy, by_layers = (np.array(self._costs(whole), dtype=float)[chosen] for whole in (False, True))
         return ExitsPoint(
@@ -166,9 +168,9 @@ class Evaluation:
             left=tuple(np.bincount(chosen, minlength=last + 1).tolist()),
         )
 
-    def exits(self, budget: Amount, *, method: Method = "accuracy", whole: bool = False) -> NDArray[np.intp]:
+    def exit_indices(self, budget: Amount, *, method: Method = "accuracy", whole: bool = False) -> NDArray[np.intp]:
         """Where each image leaves with that budget, from 0 on."""
-        return self._policy(budget, method, whole).exits(self.confidence)
+        return self._policy(budget, method, whole).exit_indices(self.confidence)
 
     def points(
         self, budgets: Sequence[Amount], *, methods: Sequence[Method] = METHODS, whole: bool = False
@@ -213,7 +215,7 @@ def budget_point(
 
     - lazy_costs: what is really computed to reach each exit; the policy's own costs may count whole layers
     """
-    exits = policy.exits(confidence)
+    exits = policy.exit_indices(confidence)
     spent = policy.costs_[exits]
     return BudgetPoint(
         model=name,

@@ -57,7 +57,7 @@ def test_images_leave_where_full_evaluation_says(bundle: Bundle, batch: int) -> 
     policy = splitting(model)
     alone = [run_all(model.engine, image[None]) for image in IMAGES]
     every = np.array([[confidence(rows[0], policy.measure) for rows in outcomes] for outcomes in alone])
-    many, exits = np.tile(IMAGES, (20, 1, 1, 1)), policy.exits(every)
+    many, exits = np.tile(IMAGES, (20, 1, 1, 1)), policy.exit_indices(every)
     result = model.classify(many, policy=policy, batch=batch, probabilities=True)
     assert model.engine.ahead == 1
     assert len(set(exits)) == model.engine.exit_count, "the test shows nothing if all leave together"

@@ -67,7 +67,7 @@ def test_it_shows_who_left_rightly_at_the_first_exit_and_who_needed_the_last(bun
     """Counted anew, from what every exit says of every image."""
     model, images = msdnet.load(bundle.folder), cifar10()
     found = evaluate(model, images)
-    exits = model.policy(made.budget, method="paper").exits(found.confidence)
+    exits = model.policy(made.budget, method="paper").exit_indices(found.confidence)
     assert made.left == tuple((exits == exit).sum() for exit in range(3))
     rightly = found.correct[np.arange(1000), exits]
     assert made.right == tuple((rightly & (exits == exit)).sum() for exit in range(3))

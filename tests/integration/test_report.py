@@ -101,8 +101,8 @@ def test_easy_images_leave_first_and_hard_ones_last(tiny: Bundle) -> None:
     right, sure = random.random((120, 3)) < (0.5, 0.6, 0.7), random.random((120, 3))
     found = Evaluation(msdnet.load(tiny.folder), "squares", sure, right, "largest", 1.0)
     budget = even_budget(found.model.costs)
-    easy, hard = easy_and_hard(found, found.exits(budget, method="paper"))
-    exits = found.exits(budget, method="paper")
+    easy, hard = easy_and_hard(found, found.exit_indices(budget, method="paper"))
+    exits = found.exit_indices(budget, method="paper")
     assert easy.tolist() == [exit == 0 and image[0] for exit, image in zip(exits, right, strict=True)]
     assert hard.tolist() == [exit == 2 and not image[0] and image[2] for exit, image in zip(exits, right, strict=True)]
     assert 0 < hard.sum() < (~right[:, 0] & right[:, 2]).sum(), "not those that left on the way"

@@ -31,7 +31,7 @@ def family(data: HeldOut, method: Method) -> PolicyFamily:
 def test_a_policy_keeps_its_budget_on_what_it_was_fitted_to(method: Method, data: HeldOut, part: float) -> None:
     policy = Policy(method).fit(*data, data.budget(part))
     assert policy.cost_ <= data.budget(part)
-    exits = policy.exits(data.confidence)
+    exits = policy.exit_indices(data.confidence)
     rows = np.arange(len(exits))
     assert policy.cost_ == pytest.approx(data.costs[exits].mean())
     assert policy.accuracy_ == pytest.approx(data.correct[rows, exits].mean())
@@ -162,7 +162,7 @@ def test_json_round_trip(method: Method, data: HeldOut, part: float) -> None:
     assert again.to_json() == policy.to_json()
     assert np.array_equal(again.thresholds_, policy.thresholds_)
     assert (again.budget_, again.model_, again.shares_) == (policy.budget_, "a" * 8, policy.shares_)
-    assert np.array_equal(again.exits(data.confidence), policy.exits(data.confidence))
+    assert np.array_equal(again.exit_indices(data.confidence), policy.exit_indices(data.confidence))
 
 
 @each_method
@@ -173,7 +173,7 @@ def test_exits_are_the_first_whose_threshold_is_reached(
 ) -> None:
     policy = Policy(method).fit(*data, data.budget(part))
     confidence = fresh.confidence[:, : len(data.costs)]
-    for row, exit in zip(confidence, policy.exits(confidence), strict=True):
+    for row, exit in zip(confidence, policy.exit_indices(confidence), strict=True):
         assert row[exit] >= policy.thresholds_[exit]
         assert (row[:exit] < policy.thresholds_[:exit]).all()
 
@@ -292,7 +292,7 @@ def test_a_hard_budget_takes_nothing_from_whom_the_policy_was_fitted_to(
 ) -> None:
     policy = Policy("paper").fit(*data, data.budget(part))
     rule = HardBudget(policy, images=len(data.confidence) if known else None)
-    assert np.array_equal(run(rule, data.confidence, len(data.confidence)), policy.exits(data.confidence))
+    assert np.array_equal(run(rule, data.confidence, len(data.confidence)), policy.exit_indices(data.confidence))
 
 
 @given(data=held_out(), part=parts, limit=st.integers(1, 20), at_once=st.integers(1, 40), seed=seeds)

@@ -80,7 +80,7 @@ def test_exits_chosen_by_any_rule_are_judged_alike(tiny: Bundle, squares: Labell
     model = msdnet.load(tiny.folder)
     found = evaluate(model, squares)
     budget = 0.5 * (model.costs[0] + model.costs[-1])
-    point, same = found.at(budget, method="paper"), found.at_exits(found.exits(budget, method="paper"))
+    point, same = found.at(budget, method="paper"), found.at_exits(found.exit_indices(budget, method="paper"))
     expected = (point.accuracy, point.cost, point.cost_error)
     assert (same.accuracy, same.cost, same.cost_error) == pytest.approx(expected)
     assert same.left == point.left
@@ -94,7 +94,7 @@ def test_exits_chosen_by_any_rule_are_judged_alike(tiny: Bundle, squares: Labell
     assert mixed.whole_cost > mixed.cost
     wrong: list[Any] = [np.full(90, 3), np.full(90, -1), np.zeros(89, int), np.zeros(90)]
     for exits in wrong:
-        with pytest.raises(ValueError, match="exits must be whole numbers from 0 to 2 for 90 images, got"):
+        with pytest.raises(ValueError, match="exit_indices must be whole numbers from 0 to 2 for 90 images, got"):
             found.at_exits(exits)
 
 

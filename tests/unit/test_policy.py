@@ -54,17 +54,17 @@ def test_who_left_leaves_when_another_engine_is_a_little_less_sure(method: Metho
     correct = draw.random((30, 4)) < confidence
     for budget in np.linspace(10, 40, 50):
         policy = Policy(method).fit(confidence, correct, costs=[10, 20, 30, 40], budget=budget)
-        exits = policy.exits(confidence)
+        exits = policy.exit_indices(confidence)
         assert 10 * (1 + exits.mean()) <= budget + 1e-9
         for off in (-1e-6, 1e-6):
-            np.testing.assert_array_equal(policy.exits(confidence + off), exits)
+            np.testing.assert_array_equal(policy.exit_indices(confidence + off), exits)
 
 
 def test_the_papers_counts_only_images_that_reach_an_exit() -> None:
     """One of three is to leave at each exit. The first image would be the surest at the second exit as well."""
     policy = Policy("paper").fit(CONFIDENCE[:3], CORRECT[:3], costs=[10, 20, 30], budget=20)
     assert policy.thresholds_.tolist() == pytest.approx([0.9, 0.9, -math.inf], abs=2e-5)
-    assert policy.exits(CONFIDENCE[:3]).tolist() == [0, 2, 1]
+    assert policy.exit_indices(CONFIDENCE[:3]).tolist() == [0, 2, 1]
     assert policy.shares_ == pytest.approx((1 / 3, 1 / 3, 1 / 3))
     assert (policy.accuracy_, policy.cost_) == (1, 20)
 
@@ -72,7 +72,7 @@ def test_the_papers_counts_only_images_that_reach_an_exit() -> None:
 def test_ours_sends_on_those_who_gain_by_it() -> None:
     policy = small(budget=20)
     assert (policy.accuracy_, policy.cost_) == (0.75, 17.5)  # the paper's gets there with 20
-    assert policy.exits(CONFIDENCE).tolist() == [0, 1, 1, 1]
+    assert policy.exit_indices(CONFIDENCE).tolist() == [0, 1, 1, 1]
     assert small(budget=22.5).accuracy_ == 1.0
 
 
@@ -105,7 +105,7 @@ def on_fresh_images(seed: int, held_out: int) -> tuple[list[float], list[float]]
     families = [PolicyFamily(*known, COSTS, method=method) for method in METHODS]
     gains, savings = [], []
     for budget in np.linspace(1.1 * COSTS[0], 0.95 * COSTS[-1], 10):
-        ours, papers = (family.policy(budget).exits(fresh.confidence) for family in families)
+        ours, papers = (family.policy(budget).exit_indices(fresh.confidence) for family in families)
         gains.append(fresh.accuracy(ours) - fresh.accuracy(papers))
         savings.append(1 - COSTS[ours].mean() / COSTS[papers].mean())
     return gains, savings
@@ -142,7 +142,7 @@ def test_many_images() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_with_the_least_budget_nobody_goes_on(method: Method) -> None:
     """Not even who is less sure than any held-out image."""
-    assert small(method, budget=10).exits([[-1.0, -1.0, -1.0]]).tolist() == [0]
+    assert small(method, budget=10).exit_indices([[-1.0, -1.0, -1.0]]).tolist() == [0]
 
 
 def test_costs_may_be_fractions() -> None:
@@ -228,7 +228,7 @@ def test_refuses_unknown_methods_and_measures() -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda policy: policy.exits(CONFIDENCE),
+        lambda policy: policy.exit_indices(CONFIDENCE),
         lambda policy: policy.check_for(SMALL_COSTS),
         lambda policy: policy.to_json(),
         lambda policy: policy.save("never-written.json"),
@@ -243,12 +243,12 @@ def test_a_policy_must_be_fitted_first(use: Callable[[Policy], object]) -> None:
 
 def test_exits_refuses_what_it_cannot_answer() -> None:
     with pytest.raises(ValueError, match=r"confidence must be \(images, 3\), got \(2, 4\)"):
-        small().exits(np.zeros((2, 4)))
+        small().exit_indices(np.zeros((2, 4)))
     with pytest.raises(ValueError, match=r"confidence must be \(images, 3\), got \(3,\)"):
-        small().exits(np.zeros(3))
+        small().exit_indices(np.zeros(3))
     with pytest.raises(ValueError, match="confidence must be numbers, got NaN"):
-        small().exits([[math.nan] * 3])
-    assert small().exits(np.zeros((0, 3))).shape == (0,)
+        small().exit_indices([[math.nan] * 3])
+    assert small().exit_indices(np.zeros((0, 3))).shape == (0,)
 
 
 def test_a_policy_is_for_one_network() -> None:
@@ -271,7 +271,7 @@ def test_files(tmp_path: Path) -> None:
     assert vars(loaded).keys() == vars(policy).keys()
     assert loaded.to_json() == policy.to_json()
     assert (loaded.method, loaded.measure, loaded.model_) == ("paper", "entropy", "abc")
-    assert loaded.exits(CONFIDENCE).tolist() == policy.exits(CONFIDENCE).tolist()
+    assert loaded.exit_indices(CONFIDENCE).tolist() == policy.exit_indices(CONFIDENCE).tolist()
 
 
 def changed(**values: object) -> str:

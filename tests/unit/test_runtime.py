@@ -279,7 +279,7 @@ def test_an_image_leaves_at_the_first_exit_that_is_sure_enough(model: Model) -> 
     policy = model.policy(middle(model), method="paper", measure="margin")
     every = np.stack([np.sort(p, axis=1)[:, -1] - np.sort(p, axis=1)[:, -2] for p in run_all(model.engine, IMAGES)], 1)
     result = model.classify(IMAGES, policy=policy, batch=9)
-    np.testing.assert_array_equal(result.exits - 1, policy.exits(every))
+    np.testing.assert_array_equal(result.exits - 1, policy.exit_indices(every))
 
 
 def test_no_images_are_answered_emptily(model: Model) -> None:

@@ -29,7 +29,7 @@ def test_fixed_thresholds_are_the_policys() -> None:
     assert leaves(rule, [at - 0.01, at, at + 0.01], [0, 1, 2]) == [False, True, True]
     data = answers(500, seed=0)
     policy = Policy("paper").fit(*data, COSTS, 40e6)
-    assert np.array_equal(run(FixedThresholds(policy), data.confidence, 64), policy.exits(data.confidence))
+    assert np.array_equal(run(FixedThresholds(policy), data.confidence, 64), policy.exit_indices(data.confidence))
 
 
 def test_a_hard_budget_is_given_to_the_least_sure() -> None:
@@ -148,7 +148,7 @@ def test_a_steady_budget_is_held_one_image_at_a_time() -> None:
 def test_a_steady_budget_loses_nothing_on_images_like_the_held_out_ones() -> None:
     family, fresh = PolicyFamily(*answers(5000, seed=0), COSTS), answers(8000, seed=1)
     for budget in BUDGETS:
-        fixed = fresh.accuracy(family.policy(budget).exits(fresh.confidence))
+        fixed = fresh.accuracy(family.policy(budget).exit_indices(fresh.confidence))
         assert fresh.accuracy(run(SteadyBudget(family, budget), fresh.confidence, 32)) > fixed - 0.005
 
 

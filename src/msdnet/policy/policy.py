@@ -104,7 +104,7 @@ class Policy:
         self.__dict__.update(vars(family.policy(budget)))
         return self
 
-    def exits(self, confidence: ArrayLike) -> NDArray[np.intp]:
+    def exit_indices(self, confidence: ArrayLike) -> NDArray[np.intp]:
         """The exits, from 0, at which images of these confidences (images, exits) leave."""
         sure = np.asarray(confidence)
         self.check_fitted()

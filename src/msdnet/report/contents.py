@@ -107,7 +107,7 @@ def _budgeted(evaluation: Evaluation, method: Method, costs: Sequence[float], co
     spent, right = [], []
     for budget in np.geomspace(1.02 * costs[0], costs[-1], _BUDGETS):
         policy = evaluation.model.policy(float(budget), method=method, costs=costs)
-        exits = policy.exits(evaluation.confidence)
+        exits = policy.exit_indices(evaluation.confidence)
         spent.append(float(np.array(costs)[exits].mean()) / unit)
         right.append(100 * float(evaluation.correct[np.arange(len(exits)), exits].mean()))
     order = np.argsort(spent)
@@ -147,7 +147,7 @@ def _leaving(evaluation: Evaluation) -> Section:
     budgets = usual_budgets(costs)
     rows: list[tuple[str, list[float]]] = []
     for policy in that_differ(map(evaluation.model.policy, budgets)):
-        exits = policy.exits(evaluation.confidence)
+        exits = policy.exit_indices(evaluation.confidence)
         shares = np.bincount(exits, minlength=len(costs)) / len(exits)
         rows.append((f"{policy.budget_ / 1e6:,.4g} M", shares.tolist()))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
@@ -177,7 +177,7 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
     """Which classes are hard: at the budget half-way, how often right, and what they take."""
     costs = evaluation.model.costs
     budget = float(np.sqrt(costs[0] * costs[-1]))
-    exits = evaluation.exits(budget)
+    exits = evaluation.exit_indices(budget)
     right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
     found = []
     for label, name in enumerate(data.classes):
@@ -207,7 +207,7 @@ def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> S
         f"the last exit got right. They leave by the paper's thresholds for {budget / 1e6:,.4g} million multiply-adds "
         "per image, with which about as many leave at each exit. Which images are shown was drawn at random."
     )
-    found = easy_and_hard(evaluation, evaluation.exits(budget, method="paper"))
+    found = easy_and_hard(evaluation, evaluation.exit_indices(budget, method="paper"))
     return Section("Easy and hard images", text, html=gallery(found, data, wanted))
 
 

@@ -87,7 +87,7 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
     if manifest.held_out is None:
         raise ValueError(f"{manifest.name} has no held-out confidences, so no image can leave early; export it anew")
     evaluation, budget = evaluate(model, data), even_budget(model.costs)
-    exits = evaluation.exits(budget, method="paper")
+    exits = evaluation.exit_indices(budget, method="paper")
     rightly = evaluation.correct[np.arange(len(exits)), exits]
     found = easy_and_hard(evaluation, exits)
     return Gallery(
