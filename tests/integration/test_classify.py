@@ -21,7 +21,8 @@ from msdnet import samples
 from msdnet.bundle import Bundle
 from msdnet.cli.classify import classify
 from msdnet.cli.pictures import _beginning
-from msdnet.runtime import SharedBudget
+from msdnet.runtime import Result, SharedBudget
+from msdnet.runtime.images import Readable
 from tests.helpers import TINY, run_here, tiny_bundle
 
 
@@ -87,7 +88,8 @@ def test_one_picture_is_answered_soon(tiny: Bundle, pictures: Path) -> None:
     assert min(seconds) < 1.5
 
 
-def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path) -> None:
+def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # readline may have set it, and long names would be folded
     done = run("classify", str(pictures / "*.png"), "--model", str(tiny.folder), "--budget", "60%", "--hard")
     assert done.returncode == 0, done.stderr
     assert b"b.png" in done.stdout.replace(b"\n", b"")
@@ -145,7 +147,10 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, picture
     given = [str(tmp_path), str(tmp_path / "nowhere.png"), str(pictures / "a.jpg")]
     done = run("classify", *given, "--model", str(tiny.folder), "--json")
     assert done.returncode == 3
-    assert len(done.stdout.splitlines()) == 1
+    *failed, answered = map(json.loads, done.stdout.splitlines())
+    assert [set(row) for row in failed] == [{"image", "error"}] * 3
+    assert answered["label"] in tiny.manifest.classes
+    assert failed[1] == {"image": str(tmp_path / "text.jpg"), "error": "cannot be read (not an image)"}
     lines = done.stderr.decode().splitlines()
     for name, why in (
         ("huge.png", "more than 89,478,485 pixels"),
@@ -165,7 +170,7 @@ def test_formats_that_are_not_read_are_called_by_their_names(tiny: Bundle, pictu
     Image.new("RGB", (20, 20)).save(tmp_path / "scan.tif")
     (tmp_path / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(8))
     done = run("classify", str(tmp_path), str(pictures / "a.jpg"), "--model", str(tiny.folder), "--json")
-    assert (done.returncode, len(done.stdout.splitlines())) == (3, 1)
+    assert (done.returncode, len(done.stdout.splitlines())) == (3, 2 + 1)
     assert done.stderr.decode().splitlines() == [
         f"msdnet: {tmp_path / name}: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)"
         for name, kind in (("phone.heic", "HEIC"), ("scan.tif", "TIFF"))
@@ -191,7 +196,7 @@ def test_a_folder_without_permission_is_named(
     assert ended.value.code == 3
     told = capsys.readouterr()
     assert told.err == f"msdnet: {pictures / 'odd'}: Permission denied\n"
-    assert len(told.out.splitlines()) == 3
+    assert len(told.out.splitlines()) == 3 + 1
     with pytest.raises(ValueError, match="no picture could be read of 1"):
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
@@ -216,7 +221,7 @@ def test_what_is_hidden_is_left_out_and_links_are_followed(
     told = run_here("classify", "photos", "--model", str(tiny.folder), "--json")
     assert told.returncode == 3
     assert "itself.png: cannot be read" in told.stderr
-    assert len(told.stdout.splitlines()) == 2
+    assert len(told.stdout.splitlines()) == 2 + 1
 
 
 @pytest.mark.parametrize("options", [(), ("--budget", "90%", "--hard"), ("--deadline", "1s")])
@@ -324,6 +329,88 @@ def test_spaces_belong_to_a_name(tiny: Bundle, pictures: Path, tmp_path: Path, m
     done = run("classify", "-", "--model", str(tiny.folder), "--json", given="\r\n".join(names).encode())
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == names
+
+
+def test_a_pipe_in_a_folder_or_a_list_is_not_waited_for(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    """Nobody writes into it: to open it would take for ever."""
+    (tmp_path / "a.jpg").write_bytes((pictures / "a.jpg").read_bytes())
+    os.mkfifo(tmp_path / "b.jpg")
+    why = f"msdnet: {tmp_path / 'b.jpg'}: cannot be read (not a regular file)\n"
+    listed = "".join(f"{tmp_path / name}\n" for name in ("a.jpg", "b.jpg")).encode()
+    for argument, given in ((str(tmp_path), None), (str(tmp_path / "*.jpg"), None), ("-", listed)):
+        done = run("classify", argument, "--model", str(tiny.folder), "--json", given=given)
+        assert (done.returncode, done.stderr.decode()) == (3, why)
+    with pytest.raises(ValueError, match="not a regular file"):
+        msdnet.load(tiny.folder).classify(tmp_path / "b.jpg")
+
+
+def test_a_pipe_that_is_named_is_read(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    content = (pictures / "a.jpg").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+    writer.start()
+    for name, given in ((str(tmp_path / "pipe"), None), ("/dev/stdin", content)):
+        done = run("classify", name, "--model", str(tiny.folder), "--json", given=given)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert json.loads(done.stdout)["image"] == name
+    writer.join()
+
+
+def test_streams_that_are_closed_are_told(tiny: Bundle, pictures: Path) -> None:
+    command = f"{sys.executable} -m msdnet classify {{}} --model {tiny.folder} --json"
+    for closed, message in (
+        ("- <&-", "- stands for the standard input, which is closed"),
+        (f"{pictures} >&-", "the standard output is closed: nobody would see the answers"),
+    ):
+        done = subprocess.run(command.format(closed), shell=True, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"msdnet: {message}\n")
+
+
+def test_a_folder_is_answered_in_groups(
+    tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever stops it has the answers so far."""
+    monkeypatch.setattr("msdnet.cli.pictures._TOGETHER", 3)
+    read, groups = SharedBudget.classify, []
+
+    def classify_some(shared: SharedBudget, images: Readable) -> Result:
+        groups.append(len(capsys.readouterr().out.splitlines()))
+        return read(shared, images)
+
+    monkeypatch.setattr(SharedBudget, "classify", classify_some)
+    classify([str(pictures)], model=str(tiny.folder), budget="80%", hard=True, as_json=True)
+    assert groups == [0, 3, 3]
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_lists_of_many_kinds(tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd = "two\nlines\x1b.jpg\r"
+    for name in (odd, "a.jpg"):
+        Path(name).write_bytes((pictures / "a.jpg").read_bytes())
+
+    def names(given: bytes) -> list[str]:
+        done = run("classify", "-", "--model", str(tiny.folder), "--json", given=given)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line)["image"] for line in done.stdout.splitlines()]
+
+    assert names(f"a.jpg\0{odd}\0".encode()) == ["a.jpg", odd]  # find -print0
+    assert names(b"\xef\xbb\xbfa.jpg\r\n") == ["a.jpg"]  # an editor's mark
+    assert names(f"{pictures / 'odd'}\n".encode()) == [str(path) for path in sorted((pictures / "odd").iterdir())]
+    shown = run("classify", odd, "--model", str(tiny.folder)).stdout.decode().splitlines()[1]
+    assert shown.startswith(r" two\nlines\x1b.jpg\r ")
+
+
+def test_what_is_no_list_is_not_taken_for_one(tiny: Bundle) -> None:
+    noise = np.random.default_rng(1).bytes(20_000)
+    done = run("classify", "-", "--model", str(tiny.folder), given=noise)
+    assert done.returncode == 1
+    told = done.stderr.decode().splitlines()
+    assert told == ["msdnet: -: neither a picture nor a list of paths", "msdnet: no picture could be read of 1"]
+    done = run("classify", "-", "--model", str(tiny.folder), given=b"long\x07" * 1000)
+    assert done.returncode == 1
+    long = run("classify", "x" * 5000, "--model", str(tiny.folder)).stderr
+    assert 300 < len(long) < 400
 
 
 def test_pictures_come_by_a_pipe(tiny: Bundle, pictures: Path) -> None:

@@ -12,9 +12,9 @@ import typer
 
 from msdnet.amounts import parse_seconds
 from msdnet.cli.names import complete_models
-from msdnet.cli.pictures import find_pictures
+from msdnet.cli.pictures import check_streams, find_pictures
 from msdnet.cli.tables import print_table
-from msdnet.naming import counted
+from msdnet.naming import counted, printable, shortened
 
 if TYPE_CHECKING:
     from msdnet.policy import Policy
@@ -76,38 +76,38 @@ def classify(
     each goes to the last exit. A budget holds on average, for images like those that the model was made with: --steady
     and --hard keep it for others.
 
-    With --json a line for each image, as soon as it is answered where paths come by a pipe: image (as it was given),
-    label (of the class), confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from
-    the moment that it, and those that came with it, were taken up; with --deadline, for this image alone).
+    With --json a line for each image, as groups of them are answered: image (as it was given), label (of the class),
+    confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from the moment that its
+    group was taken up; with --deadline, for this image alone). One that cannot be read has image and error (why).
 
     Ends with 0 if all were answered, 3 if some could not be read (they are named), 1 if none was.
 
     Example: msdnet classify photos/ --budget 20M
     """
     import msdnet
-    from msdnet.runtime.images import Readable
 
+    check_streams(paths)
     _check_limits(budget, time_each, deadline, kept=hard or steady)
     limit = None if deadline is None else parse_seconds(deadline)
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each)
-    shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups that a pipe brings
+    shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
     if limit is not None:
         loaded.profile([1], seconds=0.3)
     start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
-    for group in find_pictures(paths):
-        pictures = Readable(group, loaded.engine.images)
-        found = _within_budget(shared, pictures) if limit is None else _by_deadline(loaded, pictures, limit)
-        for row in found:
-            left[row["exit"] - 1] += 1
-            late += limit is not None and row["seconds"] > limit
-            if as_json:
-                typer.echo(json.dumps(row))
-            else:
-                rows.append(row)
-        unread += _tell(pictures.unread)
+    for row in _answered(paths, loaded, shared, limit):
+        if as_json:
+            typer.echo(json.dumps(row))
+        if "error" in row:
+            unread += 1
+            typer.echo(f"msdnet: {shortened(printable(row['image']))}: {row['error']}", err=True)
+            continue
+        left[row["exit"] - 1] += 1
+        late += limit is not None and row["seconds"] > limit
+        if not as_json:
+            rows.append(row)
     if not any(left):
         _refuse(paths, unread)
     if not as_json:
@@ -170,10 +170,32 @@ def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> N
         )
 
 
-def _tell(unread: list[tuple[int, str, str]]) -> int:
-    for _, name, why in unread:
-        typer.echo(f"msdnet: {name}: {why}", err=True)
-    return len(unread)
+def _answered(
+    paths: list[str], model: "Model", shared: "SharedBudget", limit: float | None
+) -> Iterator[dict[str, Any]]:
+    """What is told of each picture, group after group."""
+    from msdnet.runtime.images import Readable
+
+    for group in find_pictures(paths):
+        pictures = Readable(group, model.engine.images)
+        found = _within_budget(shared, pictures) if limit is None else _by_deadline(model, pictures, limit)
+        yield from _in_order(found, pictures)
+
+
+def _in_order(found: Iterator[dict[str, Any]], pictures: "Readable") -> Iterator[dict[str, Any]]:
+    """Answers, and between them what could not be read, as the images came."""
+    told = 0
+    for answered, row in enumerate(found):
+        while told < len(pictures.unread) and pictures.unread[told][0] < pictures.rows[answered]:
+            yield _failure(*pictures.unread[told])
+            told += 1
+        yield row
+    for unread in pictures.unread[told:]:
+        yield _failure(*unread)
+
+
+def _failure(_: int, image: str, why: str) -> dict[str, Any]:
+    return {"image": image, "error": why}
 
 
 def _refuse(paths: list[str], unread: int) -> NoReturn:
@@ -218,7 +240,7 @@ def _print(
     table = Table(Column("image", overflow="fold"), "label", *right, box=None)
     for row in rows:
         table.add_row(
-            row["image"],
+            printable(row["image"]),
             row["label"],
             f"{100 * row['confidence']:.0f}%",
             str(row["exit"]),
