@@ -58,7 +58,8 @@ def check_number(
         raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
     value = value if isinstance(value, int | float) else float(value)  # numpy's numbers become plain ones
     if not (math.isfinite(value) and low <= value <= high) or (above and value == low) or (below and value == high):
-        raise ValueError(f"{name} must be {bounds}, got {value!r}")
+        finite = "finite and " if math.isinf(value) else ""
+        raise ValueError(f"{name} must be {finite}{bounds}, got {value!r}")
     return value
 
 

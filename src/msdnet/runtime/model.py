@@ -4,14 +4,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.amounts import Amount, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
-from msdnet.checks import check_number, check_whole
+from msdnet.checks import check_choice, check_number, check_whole
+from msdnet.files import Unreadable
 from msdnet.policy import (
     FixedThresholds,
     HardBudget,
@@ -27,7 +28,7 @@ from msdnet.policy.outcomes import check_costs
 from msdnet.runtime.anytime import Running, Step, steps
 from msdnet.runtime.batching import Answers, answers
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
+from msdnet.runtime.images import ImageLike, Images, among_all, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
 from msdnet.runtime.shared import SharedBudget, Stopwatch
@@ -88,11 +89,12 @@ class Model:
         batch: int | None = None,
         probabilities: bool = False,
         watch: Callable[[Answers], None] | None = None,
+        unreadable: Unreadable = "fatal",
     ) -> Result:
         """Classify images, spending no more on each than it takes.
 
-        - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory. One that
-          cannot be read ends it with an error that says which
+        - images: arrays (N, H, W, C), pictures, paths, open files, what a file holds (bytes), or any iterable of these,
+          even larger than memory
         - budget: average multiply-adds per image (`20e6`, `"20M"`, `"30%"` of the last exit's); seconds: average time
           per image (`0.003`, `"3ms"`), by this machine's profile; policy: one that was fitted before. Without them,
           every image goes to the last exit
@@ -101,11 +103,13 @@ class Model:
         - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
         - probabilities: keep those of all classes, not only the likeliest
         - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
+        - unreadable: an image that cannot be read ends it with an error that says which (`fatal`), or gets no label,
+          and says why (`skip`): `result.errors`, and `error` of each
         """
         shared = self._shared(
             budget, seconds, policy, hard=hard, steady=steady, batch=batch, count=count_of(images), group=group
         )
-        return shared.classify(images, probabilities=probabilities, watch=watch)
+        return shared.classify(images, probabilities=probabilities, watch=watch, unreadable=unreadable)
 
     def shared_budget(
         self,
@@ -143,9 +147,15 @@ class Model:
         chosen = self._choose(budget, seconds, policy, rows)
         clock = Stopwatch()
         rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
-        asked = chosen.budget_ if limited and chosen.unit_ == "multiply-adds" else None
         return SharedBudget(
-            self.engine, self.classes, rule, measure=chosen.measure, batch=rows, clock=clock, budget=asked
+            self.engine,
+            self.classes,
+            rule,
+            measure=chosen.measure,
+            batch=rows,
+            clock=clock,
+            budget=chosen.budget_ if limited else None,
+            unit=chosen.unit_,
         )
 
     def stream(
@@ -156,22 +166,34 @@ class Model:
         seconds: Amount | None = None,
         policy: Policy | None = None,
         batch: int = 1,
+        unreadable: Unreadable = "fatal",
     ) -> Iterator[One]:
         """Answer images as they come, in their order, and hold the average budget while they drift. May go on for ever.
 
         - batch: images that are awaited and computed together, at most 32
+        - unreadable: an image that cannot be read ends it (`fatal`), or is answered by why it cannot (`skip`): `error`
         """
+        check_choice("unreadable", unreadable, get_args(Unreadable))
         rows = self._rows(batch, steady=True)
         chosen = self._choose(budget, seconds, policy, rows)
         limited = not (budget is None and seconds is None and policy is None)  # or else there is nothing to hold
         rule = self._rule(chosen, None, steady=limited)
-        return self._stream(batches(images, self.engine.images, rows), chosen, rule)
+        unread: dict[int, str] = {}
+        given = batches(images, self.engine.images, rows, None if unreadable == "fatal" else unread)
+        return self._stream(given, rows, chosen, rule, unread)
 
-    def _stream(self, given: Iterator[NDArray[Any]], chosen: Policy, rule: SpendingRule) -> Iterator[One]:
+    def _stream(
+        self, given: Iterator[NDArray[Any]], rows: int, chosen: Policy, rule: SpendingRule, unread: dict[int, str]
+    ) -> Iterator[One]:
+        """Batch by batch; `unread` has those of its images that have no pixels, by their numbers among all."""
+        first = 0
         for pixels in given:
             collected = Collected(self.costs, self.classes)
-            for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=len(pixels)):
-                collected.add(answered)
+            errors = {number - first: unread.pop(number) for number in list(unread)}
+            first += len(pixels) + len(errors)
+            for answered in answers(self.engine, [pixels], rule, measure=chosen.measure, batch=rows):
+                collected.add(answered._replace(images=among_all(answered.images, errors)))
+            collected.add_unread(errors)
             yield from collected.result()
 
     def _rows(self, batch: int | None, *, steady: bool) -> int:
@@ -307,23 +329,29 @@ class Model:
     # One image, until time is up
 
     def anytime(
-        self, image: ImageLike, *, deadline_ms: float | None = None, measure: Measure = "largest"
+        self, image: ImageLike, *, deadline_ms: Amount | None = None, measure: Measure = "largest"
     ) -> Iterator[Step]:
         """The answers of the exits, each as soon as it is there.
 
-        - deadline_ms: from now; the next stage starts only if, by this machine's profile, it ends in time, and the
+        - deadline_ms: from now, a number, or text with a unit (`"5ms"`); reading a file is part of it (the `seconds` of
+          a step begin after that). The next stage starts only if, by this machine's profile, it ends in time, and the
           first always does. Without a profile of single images, stages are measured first, for a tenth of a second:
           call `profile()` beforehand where that matters
         """
         if deadline_ms is None:
             return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure)
+        if isinstance(deadline_ms, str):
+            deadline_ms = 1e3 * parse_seconds(deadline_ms)
         seconds = check_number("deadline_ms", deadline_ms, low=0) / 1e3
         times = self._times(1).careful
         end = time.perf_counter() + seconds
         return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure, end, times)
 
-    def answer(self, image: ImageLike, *, deadline_ms: float, measure: Measure = "largest") -> Step:
-        """The best answer that a deadline allows; there always is one."""
+    def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
+        """The best answer that a deadline allows; there always is one.
+
+        The time to read a file counts: where that takes all, the first exit answers.
+        """
         *_, last = self.anytime(image, deadline_ms=deadline_ms, measure=measure)
         return last
 
