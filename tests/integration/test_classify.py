@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from PIL import Image
 import msdnet
 from msdnet import samples
 from msdnet.bundle import Bundle
-from msdnet.cli.classify import classify
+from msdnet.cli.classify import _tell_what_became_of, classify
 from msdnet.cli.pictures import _beginning
-from msdnet.runtime import Result, SharedBudget
+from msdnet.machine import cores
+from msdnet.runtime import Model, Result, SharedBudget
 from msdnet.runtime.images import Readable
 from tests.helpers import TINY, run_here, tiny_bundle
 
@@ -470,6 +472,38 @@ def test_time_that_was_not_kept_is_told_as_time(tmp_path: Path, monkeypatch: pyt
     assert "its time\n" in run_here(*given, "--hard").stderr
 
 
+def test_few_images_are_timed_when_all_is_warm(tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, read = SharedBudget.classify, []
+
+    def noted(shared: SharedBudget, images: Any, **options: Any) -> Result:
+        read.append(images)
+        return original(shared, images, **options)
+
+    monkeypatch.setattr(SharedBudget, "classify", noted)
+    given = ("classify", str(pictures / "a.jpg"), "--model", str(tiny.folder), "--time", "1s")
+    assert run_here(*given).returncode == 0
+    assert [type(images) for images in read] == [io.BytesIO, Readable]
+
+
+def test_no_clock_is_watched_where_all_have_left_at_once(tiny: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = msdnet.load(tiny.folder).policy(seconds="1s")
+    for left, told in (([7, 0, 0], " times its time\n"), ([6, 1, 0], " times its time; --hard watches the clock\n")):
+        _tell_what_became_of(policy, left, 1e4, hard=False, steady=False)
+        assert capsys.readouterr().err.endswith(told)
+
+
+def test_whoever_reads_no_further_ends_it(tiny: Bundle, pictures: Path) -> None:
+    command = f"{sys.executable} -m msdnet classify - --model {tiny.folder} --json"
+    names = f"{pictures / 'a.jpg'}\n" * 3000
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
+        input=names.encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(tmp_path: Path) -> None:
     for k, image in enumerate(samples.cifar10().images[:40]):
         Image.fromarray(image).save(tmp_path / f"{k}.png")
@@ -493,7 +527,19 @@ def test_one_image_misses_no_average(pictures: Path) -> None:
 
 def test_late_answers_are_counted(tiny: Bundle, pictures: Path) -> None:
     done = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1us")
-    assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n"
+    assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n", "nothing would be in time"
+
+
+@pytest.mark.skipif(cores() == 1, reason="there are no fewer threads than one")
+def test_fewer_threads_are_suggested_where_many_answers_are_late(
+    tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Model.answer
+    monkeypatch.setattr(Model, "answer", lambda *given, **options: replace(answer(*given, **options), seconds=2.0))
+    hint = "; where other programs want the cores, too, fewer --threads are often faster"
+    for threads, told in ((cores(), hint), (1, "")):
+        given = ("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1s", "--threads", str(threads))
+        assert run_here(*given).stderr == f"msdnet: 7 of 7 answers came after the deadline{told}\n"
 
 
 def test_a_steady_budget_from_the_command_line(pictures: Path) -> None:

@@ -1,7 +1,10 @@
 """`msdnet classify`: pictures within a budget, from the command line."""
 
+import io
 import json
 import math
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -92,14 +95,13 @@ def classify(
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
-    if limit is not None:
-        loaded.profile([1], seconds=0.3)
+    first = 0.0 if limit is None else loaded.profile([1], seconds=0.3).at(1).careful[0]
     start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
     for row in _answered(paths, loaded, shared, limit):
         if as_json:
-            typer.echo(json.dumps(row))
+            _print_line(json.dumps(row))
         if "error" in row:
             unread += 1
             typer.echo(f"msdnet: {shortened(printable(row['image']))}: {row['error']}", err=True)
@@ -114,7 +116,7 @@ def classify(
         enough = None if policy is None or hard or steady else _enough(loaded, policy)
         _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
     if late:
-        typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
+        _tell_of_deadline(loaded, late, sum(left), possible=limit is not None and limit > first)
     if policy is not None:
         _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
     if unread:
@@ -129,12 +131,38 @@ def _check_limits(budget: str | None, time_each: str | None, deadline: str | Non
 
 
 def _policy(model: "Model", budget: str | None, seconds: str | None) -> "Policy | None":
+    if seconds is not None:
+        _warm_up(model)
     return None if budget is None and seconds is None else model.policy(budget, seconds=seconds)
+
+
+def _warm_up(model: "Model") -> None:
+    """Decoders are loaded, and memory is found, before the clock runs: few images would seem slow."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "PNG")
+    model.classify(file)
+
+
+def _print_line(line: str) -> None:
+    try:
+        typer.echo(line)
+    except BrokenPipeError:  # nobody reads on, as behind `| head`: other tools end by the signal, and without a word
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes when it ends
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def _tell_of_deadline(model: "Model", late: int, answers: int, *, possible: bool) -> None:
+    """Threads wait for each other: one that has to wait for its core makes all of them late."""
+    fewer = possible and late > 0.1 * answers and getattr(model.engine, "threads", 1) > 1
+    hint = "; where other programs want the cores, too, fewer --threads are often faster" if fewer else ""
+    typer.echo(f"msdnet: {late:,} of {answers:,} answers came after the deadline{hint}", err=True)
 
 
 def _tell_what_became_of(policy: "Policy", left: Sequence[int], seconds: float, *, hard: bool, steady: bool) -> None:
     if policy.unit_ == "seconds":
-        _tell_if_late(policy, seconds / sum(left), hard=hard)
+        _tell_if_late(policy, seconds / sum(left), kept=hard or left[0] == sum(left))
     else:
         _tell_if_missed(policy, left, steady=steady)
 
@@ -146,10 +174,10 @@ def _enough(model: "Model", policy: "Policy") -> float | None:
     return policy.cost_ if model.policy("100%").accuracy_ <= policy.accuracy_ else None
 
 
-def _tell_if_late(policy: "Policy", each: float, *, hard: bool) -> None:
+def _tell_if_late(policy: "Policy", each: float, *, kept: bool) -> None:
     """Time is not as exact as multiply-adds: stages were measured alone, and when the machine was as busy as it was."""
     if each > 1.1 * policy.budget_:
-        times, keep = each / policy.budget_, "" if hard else "; --hard watches the clock"
+        times, keep = each / policy.budget_, "" if kept else "; --hard watches the clock"
         typer.echo(
             f"msdnet: an image took {1e3 * each:.3g} ms on average, reading included, {times:.1f} times its time{keep}",
             err=True,

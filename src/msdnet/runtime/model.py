@@ -25,7 +25,7 @@ from msdnet.policy import (
     Unit,
 )
 from msdnet.policy.outcomes import check_costs
-from msdnet.runtime.anytime import Running, Step, steps
+from msdnet.runtime.anytime import Margin, Running, Step, steps
 from msdnet.runtime.batching import Answers, answers
 from msdnet.runtime.engine import Engine
 from msdnet.runtime.images import ImageLike, Images, among_all, batches, count_of, pixels_of
@@ -54,6 +54,7 @@ class Model:
         self._held_out = None if bundle.manifest.held_out is None else read_tensors(bundle, HELD_OUT)
         self._families: dict[tuple[Any, ...], PolicyFamily] = {}
         self._profile = Profile(())
+        self._margin = Margin()
         self._measuring = threading.RLock()  # one thread measures at a time, or it would measure the others
 
     @property
@@ -340,19 +341,21 @@ class Model:
         """
         if deadline_ms is None:
             return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure)
-        if isinstance(deadline_ms, str):
-            deadline_ms = 1e3 * parse_seconds(deadline_ms)
-        seconds = check_number("deadline_ms", deadline_ms, low=0) / 1e3
+        seconds = _seconds(deadline_ms)
         times = self._times(1).careful
         end = time.perf_counter() + seconds
-        return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure, end, times)
+        pixels, margin = pixels_of(image, self.engine.images), self._margin.factor
+        return steps(self.engine, pixels, self.classes, measure, end, times, margin)
 
     def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
         """The best answer that a deadline allows; there always is one.
 
         The time to read a file counts: where that takes all, the first exit answers.
         """
+        start = time.perf_counter()
         *_, last = self.anytime(image, deadline_ms=deadline_ms, measure=measure)
+        late = time.perf_counter() - start > 1.1 * _seconds(deadline_ms)  # not just so
+        self._margin.note(late=late and last.exit > 1)  # nobody can begin fewer stages than one
         return last
 
     def start(self, image: ImageLike, *, measure: Measure = "largest") -> Running:
@@ -384,3 +387,10 @@ class Model:
             f"<p><b>{escape(self.manifest.name)}</b>: {escape(about)}</p>"
             f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
         )
+
+
+def _seconds(deadline_ms: Amount) -> float:
+    """Of a deadline in milliseconds, or with its unit."""
+    if isinstance(deadline_ms, str):
+        return parse_seconds(deadline_ms)
+    return check_number("deadline_ms", deadline_ms, low=0) / 1e3
