@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar
 
 from msdnet.naming import did_you_mean
+from msdnet.writing import told_of
 
 __all__ = [
     "check_choice",
@@ -77,7 +78,7 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
 def check_folder_writable(folder: Path) -> None:
     """Refuse a folder into which nothing can be written: better told before the work is done. It is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
+    with told_of(folder), tempfile.TemporaryFile(dir=folder):
         pass
 
 
@@ -88,7 +89,8 @@ def check_file_writable(file: Path) -> None:
     if not file.parent.is_dir():
         raise FileNotFoundError(f"{file}: there is no folder {file.parent}")
     if not file.exists():
-        check_folder_writable(file.parent)
+        with told_of(file):
+            check_folder_writable(file.parent)
     elif not os.access(file, os.W_OK):
         raise PermissionError(f"{file}: may not be written to")
 
