@@ -3,8 +3,10 @@
 import importlib
 import io
 import math
+import pickle
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,6 +124,19 @@ def test_a_file_may_come_as_its_bytes(model: Model) -> None:
     expected = model.classify(file)[0][:5]
     assert model.classify(file.getvalue())[0][:5] == model.classify([file.getvalue()])[0][:5] == expected
     assert next(model.anytime(file.getvalue())).label in range(3)
+
+
+@pytest.mark.parametrize("engine", [{"threads": 1}, {"engine": "torch", "device": "cpu"}])
+def test_a_model_is_pickled_by_its_folder(
+    tiny: Bundle, engine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tiny.folder.parent)
+    model = msdnet.load(tiny.folder.name, **engine)
+    sent = pickle.dumps(model)
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(sent)
+    assert repr(again) == repr(model)
+    np.testing.assert_array_equal(again.classify(IMAGES).labels, model.classify(IMAGES).labels)
 
 
 def test_a_shared_budget_tells_what_is_left(tiny: Bundle) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -363,6 +364,10 @@ class Model:
         pixels = np.array(pixels_of(image, self.engine.images))  # a copy: the caller may use the memory again
         return Running(steps(self.engine, pixels, self.classes, measure))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by where its bundle is, and loaded from there: for other processes of this machine."""
+        return _reloaded, (self.bundle.folder.resolve(), type(self.engine), self.engine.options)
+
     def __repr__(self) -> str:
         side, exits = self.manifest.images.side, len(self.costs)
         return (
@@ -387,6 +392,12 @@ class Model:
             f"<p><b>{escape(self.manifest.name)}</b>: {escape(about)}</p>"
             f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
         )
+
+
+def _reloaded(folder: Path, engine: Callable[..., Engine], options: dict[str, Any]) -> Model:
+    bundle = Bundle(folder)
+    bundle.check()
+    return Model(bundle, engine(bundle, **options))
 
 
 def _seconds(deadline_ms: Amount) -> float:
