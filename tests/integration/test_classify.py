@@ -403,6 +403,19 @@ def test_lists_of_many_kinds(tiny: Bundle, pictures: Path, tmp_path: Path, monke
     assert shown.startswith(r" two\nlines\x1b.jpg\r ")
 
 
+def test_of_two_pictures_in_a_pipe_the_second_is_told_of(tiny: Bundle, pictures: Path) -> None:
+    for names in (("a.jpg", "b.png"), ("b.png", "a.jpg")):
+        both = b"".join((pictures / name).read_bytes() for name in names)
+        done = run("classify", "-", "--model", str(tiny.folder), "--json", given=both)
+        answered, told = map(json.loads, done.stdout.splitlines())
+        assert (done.returncode, answered["image"], told["image"]) == (3, "-", "-")
+        assert told["error"] == "another picture follows the first, and is not read: several come by their paths"
+    of_a_phone, picture = io.BytesIO(), Image.new("RGB", (20, 20))
+    picture.save(of_a_phone, "MPO", save_all=True, append_images=[picture])
+    assert of_a_phone.getvalue().count(b"\xff\xd9\xff\xd8\xff") == 1
+    assert run("classify", "-", "--model", str(tiny.folder), given=of_a_phone.getvalue()).returncode == 0
+
+
 def test_what_is_no_list_is_not_taken_for_one(tiny: Bundle) -> None:
     noise = np.random.default_rng(1).bytes(20_000)
     done = run("classify", "-", "--model", str(tiny.folder), given=noise)

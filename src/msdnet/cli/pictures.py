@@ -17,6 +17,9 @@ __all__ = ["NamedImage", "check_streams", "find_pictures"]
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
 _TOGETHER = 256  # pictures: full batches at most stages, and soon answered
+_IGNORED = "another picture follows the first, and is not read: several come by their paths"
+# Where a PNG or JPEG file ends and another begins. (A thumbnail within a file is followed by something else.)
+_SECOND = re.compile(rb"(?:IEND\xaeB`\x82|\xff\xd9)(?:\xff\xd8\xff|\x89PNG\r\n)")
 _NO_TEXT = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
 
 NamedImage: TypeAlias = tuple[str, str | IO[bytes] | OSError]
@@ -84,12 +87,19 @@ def _piped(pipe: int) -> Iterator[list[NamedImage]]:
 
     content = _beginning(pipe)
     if is_picture(content):
-        yield [(PIPE, io.BytesIO(content + sys.stdin.buffer.read()))]
+        content += sys.stdin.buffer.read()
+        yield [(PIPE, io.BytesIO(content)), *([(PIPE, OSError(errno.EINVAL, _IGNORED))] if _goes_on(content) else [])]
     elif _is_list(content):
         for names in _listed(pipe, content.removeprefix(codecs.BOM_UTF8)):
             yield from _grouped(_named(names))
     else:
         yield [(PIPE, OSError(errno.EINVAL, "neither a picture nor a list of paths"))]
+
+
+def _goes_on(content: bytes) -> bool:
+    """Whether a second picture follows. Phones put a picture of depths or lights after a JPEG: that is part of it."""
+    second = _SECOND.search(content)
+    return second is not None and b"MPF\0" not in content[: second.start()]
 
 
 def _beginning(pipe: int) -> bytes:
