@@ -63,6 +63,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.batches
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.deadlines
+	$(BIN)/python -m benchmarks.service
 	$(BIN)/python -m benchmarks.policies
 	$(BIN)/python -m benchmarks.startup
 

@@ -8,6 +8,7 @@ those runs reach each exit, by their medians, and stops at the last exit that fi
 """
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -99,7 +100,7 @@ def main() -> None:
     print(f"{options.preset}, {options.images} images, one at a time")
     for key, value in result.items():
         print(f"  {key:24} {value:9.4f}")
-    setting = {"preset": options.preset, "images": options.images}
+    setting = {"preset": options.preset, "images": options.images, "load": os.getloadavg()[0]}
     record(options.record, torch.device("cpu"), benchmark="deadlines", **setting, **result)
 
 

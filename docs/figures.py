@@ -159,6 +159,36 @@ def install_size() -> Iterator[str]:
     yield f"thereafter, `msdnet classify` of one image {startup['classify']:.1f} s, all on two CPU cores.\n"
 
 
+def service_deadlines() -> Iterator[str]:
+    found = _result("service_cpu")
+    yield f"| threads | beside it | answers after {found['deadline_ms']} ms | mean exit | load of the machine |"
+    yield "|---|---|---|---|---|"
+    for one in found["deadlines"]:
+        beside = "a busy loop" if one["busy_loops"] else "nothing of ours"
+        yield (
+            f"| {one['threads']} | {beside} | {one['late_share']:.0%} | {one['mean_exit']:.1f} | {one['load']:.1f} |"
+        )
+
+
+def service_first_calls() -> Iterator[str]:
+    found = _result("service_cpu")["first_calls_ms"]
+    calls = {"budget": 'classify(image, budget="50%")', "seconds": 'classify(image, seconds="50ms")'}
+    calls["deadline"] = "answer(image, deadline_ms=5)"
+    yield "| call | " + " | ".join(f"`{name}`: first | then" for name in found) + " |"
+    yield "|---" * (1 + 2 * len(found)) + "|"
+    for kind, call in calls.items():
+        times = (f"{one[kind]['first']:,.0f} ms | {one[kind]['then']:.1f} ms" for one in found.values())
+        yield f"| `{call}` | {' | '.join(times)} |"
+
+
+def service_memory() -> Iterator[str]:
+    yield "| model | loaded | after one image | after 1,000 in one call |"
+    yield "|---|---|---|---|"
+    for name, mib in _result("service_cpu")["memory_mib"].items():
+        kinds = ("loaded", "one_image", "thousand_images")
+        yield f"| `{name}` | " + " | ".join(f"{mib[kind]:.0f} MiB" for kind in kinds) + " |"
+
+
 # --- how good the models are: benchmarks/accuracy.py writes these results
 
 
@@ -406,6 +436,9 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "engine": engine_table,
     "engines": engines_table,
     "install_size": install_size,
+    "service_deadlines": service_deadlines,
+    "service_first_calls": service_first_calls,
+    "service_memory": service_memory,
     "headline": headline,
     "certainty": certainty,
     "models": models_table,

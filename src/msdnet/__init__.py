@@ -53,10 +53,11 @@ def load(
     """A model to classify with: one of the package by its name, or the folder of a bundle.
 
     - engine: onnx (ONNX Runtime on the CPU, no torch needed) or torch (CPU or GPU)
-    - threads: of onnx; by default one for each core
+    - threads: of onnx; by default, and at most, one for each core
     - device, precision: of torch; by default a GPU if there is one, in full precision
     """
-    from msdnet.checks import check_choice
+    from msdnet.checks import check_choice, check_whole
+    from msdnet.machine import cores
     from msdnet.models import find_bundle
     from msdnet.runtime import Model, OnnxEngine
 
@@ -66,6 +67,8 @@ def load(
     if engine == "onnx":
         if device is not None or precision != "float32":
             raise ValueError('device and precision are options of engine="torch"')
+        if threads is not None and check_whole("threads", threads) > cores():  # they would wait for each other
+            raise ValueError(f"threads must be at most {cores()}, the cores that this process may use, got {threads}")
         return Model(found, OnnxEngine(found, threads=threads))
     if threads is not None:
         raise ValueError('threads is an option of engine="onnx"; for torch there is torch.set_num_threads')

@@ -106,6 +106,8 @@ def parse_seconds(text: str) -> float:
         seconds = float(number.removesuffix(unit)) * _SECONDS[unit]
     except (KeyError, ValueError):
         raise ValueError(f"a time must be written like 3ms, 0.2s or 500us, got {text!r}") from None
-    if not (math.isfinite(seconds) and seconds > 0):
+    if math.isinf(seconds):
+        raise ValueError(f"a time must be finite, got {text!r}")
+    if not seconds > 0:
         raise ValueError(f"a time must be above 0, got {text!r}")
     return seconds

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar
 
 from msdnet.naming import did_you_mean
+from msdnet.writing import told_of
 
 __all__ = [
     "check_choice",
@@ -59,7 +60,8 @@ def check_number(
         raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
     value = value if isinstance(value, int | float) else float(value)  # numpy's numbers become plain ones
     if not (math.isfinite(value) and low <= value <= high) or (above and value == low) or (below and value == high):
-        raise ValueError(f"{name} must be {bounds}, got {value!r}")
+        finite = "finite and " if math.isinf(value) else ""
+        raise ValueError(f"{name} must be {finite}{bounds}, got {value!r}")
     return value
 
 
@@ -77,7 +79,7 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
 def check_folder_writable(folder: Path) -> None:
     """Refuse a folder into which nothing can be written: better told before the work is done. It is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
+    with told_of(folder), tempfile.TemporaryFile(dir=folder):
         pass
 
 
@@ -88,7 +90,8 @@ def check_file_writable(file: Path) -> None:
     if not file.parent.is_dir():
         raise FileNotFoundError(f"{file}: there is no folder {file.parent}")
     if not file.exists():
-        check_folder_writable(file.parent)
+        with told_of(file):
+            check_folder_writable(file.parent)
     elif not os.access(file, os.W_OK):
         raise PermissionError(f"{file}: may not be written to")
 

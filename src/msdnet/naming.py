@@ -1,4 +1,5 @@
-"""Names that people type: the nearest one to a typing error, and registries; and how many of something there are.
+"""Names that people type: the nearest one to a typing error, registries, and how any name can be shown; and how many of
+something there are.
 
 Knows nothing of what the names stand for.
 """
@@ -7,7 +8,7 @@ import difflib
 from collections.abc import ItemsView, Iterable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Registry", "counted", "did_you_mean"]
+__all__ = ["Registry", "counted", "did_you_mean", "printable", "shortened"]
 
 T = TypeVar("T")
 
@@ -26,6 +27,25 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     ('1 exit', '2,000 exits', '2 batches')
     """
     return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def printable(name: str) -> str:
+    r"""On one line, whatever it holds; what cannot be shown is written as JSON writes it.
+
+    >>> print(printable("two\nlines, \udcff"))
+    two\nlines, \udcff
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+def shortened(name: str, most: int = 300) -> str:
+    """The beginning and the end of a name that nobody would read.
+
+    >>> shortened("a" * 500, most=20)
+    'aaaaaaaa...aaaaaaaa'
+    """
+    part = (most - 3) // 2
+    return name if len(name) <= most else f"{name[:part]}...{name[-part:]}"
 
 
 class Registry(Generic[T]):

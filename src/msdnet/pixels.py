@@ -6,9 +6,11 @@ Knows Pillow and arrays; nothing of networks.
 import math
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -60,6 +62,9 @@ def opened(path: str | os.PathLike[str] | IO[bytes]) -> Iterator[Image.Image]:
 
 def _bytes_of(path: str | os.PathLike[str] | IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     if isinstance(path, str | os.PathLike):
+        kind = Path(path).stat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # opening a pipe may take for ever, and it has no beginning
+            raise ValueError("not a regular file")
         return open(path, "rb")  # noqa: PTH123  (the path need not be valid Unicode)
     return nullcontext(path)  # whoever opened it closes it
 

@@ -65,6 +65,10 @@ class TorchEngine(Engine):
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
         self._last_run: torch.cuda.Event | None = None
 
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"device": str(self.device), "precision": self.precision}
+
     def __repr__(self) -> str:
         return f"TorchEngine(device={str(self.device)!r}, precision={self.precision!r})"
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["check_free", "new_folder", "write_atomically", "write_output"]
+__all__ = ["check_free", "new_folder", "told_of", "write_atomically", "write_output"]
 
 # After so long nobody still writes to a scratch file or folder: its writer was killed.
 _ABANDONED_SECONDS = 3600
@@ -57,6 +57,15 @@ def check_free(folder: Path) -> None:
 
 
 @contextmanager
+def told_of(path: Path) -> Iterator[None]:
+    """What the system refuses is told by the name that was asked for, not by that of a scratch file beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """A scratch folder to fill, which then takes its place at once; where something fails, nothing is left of it.
 
@@ -65,9 +74,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
     check_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _clear_abandoned(folder)
-    with tempfile.TemporaryDirectory(
-        prefix=f"{_scratch_name(folder)}.", suffix=".partial", dir=folder.parent, ignore_cleanup_errors=True
-    ) as own:
+    with told_of(folder):
+        made = tempfile.TemporaryDirectory(
+            prefix=f"{_scratch_name(folder)}.", suffix=".partial", dir=folder.parent, ignore_cleanup_errors=True
+        )
+    with made as own:
         scratch = Path(own, folder.name)  # inside, since others may not look into what tempfile makes
         scratch.mkdir()
         yield scratch

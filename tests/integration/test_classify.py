@@ -11,6 +11,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +20,12 @@ from PIL import Image
 import msdnet
 from msdnet import samples
 from msdnet.bundle import Bundle
-from msdnet.cli.classify import classify
+from msdnet.cli.classify import _tell_what_became_of, classify
 from msdnet.cli.pictures import _beginning
+from msdnet.machine import cores
 from msdnet.policy import METHODS
-from msdnet.runtime import SharedBudget
+from msdnet.runtime import Model, Result, SharedBudget
+from msdnet.runtime.images import Readable
 from tests.helpers import TINY, run_here, tiny_bundle
 
 
@@ -89,8 +92,8 @@ def test_one_picture_is_answered_soon(tiny: Bundle, pictures: Path) -> None:
 
 
 def test_the_table_ends_with_what_was_saved(tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")  # room for the path, however deep the folder is
-    done = run("classify", str(pictures / "*.png"), "--model", str(tiny.folder), "--budget", "60%", "--hard")
+    monkeypatch.chdir(pictures)  # long names may be folded: readline may have set COLUMNS
+    done = run("classify", "*.png", "--model", str(tiny.folder), "--budget", "60%", "--hard")
     assert done.returncode == 0, done.stderr
     assert b"b.png" in done.stdout
     assert b"a.jpg" not in done.stdout
@@ -138,7 +141,7 @@ def test_a_models_name_is_printed_as_it_is(tiny: Bundle, tmp_path: Path) -> None
         Image.new("RGB", (14, 14), name).save(tmp_path / "images/test" / name / "1.png")
     shown = run_here("evaluate", *bundles, "--data", str(tmp_path / "images"))
     assert shown.returncode == 0, shown.stderr
-    assert "a[/b]:cat:1 " in shown.stdout.partition("best on held-out images")[2]
+    assert "  a[/b]:cat:1\n" in shown.stdout.partition("best on held-out images")[2]
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
@@ -147,7 +150,10 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, picture
     given = [str(tmp_path), str(tmp_path / "nowhere.png"), str(pictures / "a.jpg")]
     done = run("classify", *given, "--model", str(tiny.folder), "--json")
     assert done.returncode == 3
-    assert len(done.stdout.splitlines()) == 1
+    *failed, answered = map(json.loads, done.stdout.splitlines())
+    assert [set(row) for row in failed] == [{"image", "error"}] * 3
+    assert answered["label"] in tiny.manifest.classes
+    assert failed[1] == {"image": str(tmp_path / "text.jpg"), "error": "cannot be read (not an image)"}
     lines = done.stderr.decode().splitlines()
     for name, why in (
         ("huge.png", "more than 89,478,485 pixels"),
@@ -167,7 +173,7 @@ def test_formats_that_are_not_read_are_called_by_their_names(tiny: Bundle, pictu
     Image.new("RGB", (20, 20)).save(tmp_path / "scan.tif")
     (tmp_path / "phone.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(8))
     done = run("classify", str(tmp_path), str(pictures / "a.jpg"), "--model", str(tiny.folder), "--json")
-    assert (done.returncode, len(done.stdout.splitlines())) == (3, 1)
+    assert (done.returncode, len(done.stdout.splitlines())) == (3, 2 + 1)
     assert done.stderr.decode().splitlines() == [
         f"msdnet: {tmp_path / name}: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)"
         for name, kind in (("phone.heic", "HEIC"), ("scan.tif", "TIFF"))
@@ -193,7 +199,7 @@ def test_a_folder_without_permission_is_named(
     assert ended.value.code == 3
     told = capsys.readouterr()
     assert told.err == f"msdnet: {pictures / 'odd'}: Permission denied\n"
-    assert len(told.out.splitlines()) == 3
+    assert len(told.out.splitlines()) == 3 + 1
     with pytest.raises(ValueError, match="no picture could be read of 1"):
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
@@ -218,7 +224,7 @@ def test_what_is_hidden_is_left_out_and_links_are_followed(
     told = run_here("classify", "photos", "--model", str(tiny.folder), "--json")
     assert told.returncode == 3
     assert "itself.png: cannot be read" in told.stderr
-    assert len(told.stdout.splitlines()) == 2
+    assert len(told.stdout.splitlines()) == 2 + 1
 
 
 @pytest.mark.parametrize("options", [(), ("--budget", "90%", "--hard"), ("--deadline", "1s")])
@@ -328,6 +334,101 @@ def test_spaces_belong_to_a_name(tiny: Bundle, pictures: Path, tmp_path: Path, m
     assert [json.loads(line)["image"] for line in done.stdout.splitlines()] == names
 
 
+def test_a_pipe_in_a_folder_or_a_list_is_not_waited_for(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    """Nobody writes into it: to open it would take for ever."""
+    (tmp_path / "a.jpg").write_bytes((pictures / "a.jpg").read_bytes())
+    os.mkfifo(tmp_path / "b.jpg")
+    why = f"msdnet: {tmp_path / 'b.jpg'}: cannot be read (not a regular file)\n"
+    listed = "".join(f"{tmp_path / name}\n" for name in ("a.jpg", "b.jpg")).encode()
+    for argument, given in ((str(tmp_path), None), (str(tmp_path / "*.jpg"), None), ("-", listed)):
+        done = run("classify", argument, "--model", str(tiny.folder), "--json", given=given)
+        assert (done.returncode, done.stderr.decode()) == (3, why)
+    with pytest.raises(ValueError, match="not a regular file"):
+        msdnet.load(tiny.folder).classify(tmp_path / "b.jpg")
+
+
+def test_a_pipe_that_is_named_is_read(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    content = (pictures / "a.jpg").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+    writer.start()
+    for name, given in ((str(tmp_path / "pipe"), None), ("/dev/stdin", content)):
+        done = run("classify", name, "--model", str(tiny.folder), "--json", given=given)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert json.loads(done.stdout)["image"] == name
+    writer.join()
+
+
+def test_streams_that_are_closed_are_told(tiny: Bundle, pictures: Path) -> None:
+    command = f"{sys.executable} -m msdnet classify {{}} --model {tiny.folder} --json"
+    for closed, message in (
+        ("- <&-", "- stands for the standard input, which is closed"),
+        (f"{pictures} >&-", "the standard output is closed: nobody would see the answers"),
+    ):
+        done = subprocess.run(command.format(closed), shell=True, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"msdnet: {message}\n")
+
+
+def test_a_folder_is_answered_in_groups(
+    tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever stops it has the answers so far."""
+    monkeypatch.setattr("msdnet.cli.pictures._TOGETHER", 3)
+    read, groups = SharedBudget.classify, []
+
+    def classify_some(shared: SharedBudget, images: Readable) -> Result:
+        groups.append(len(capsys.readouterr().out.splitlines()))
+        return read(shared, images)
+
+    monkeypatch.setattr(SharedBudget, "classify", classify_some)
+    classify([str(pictures)], model=str(tiny.folder), budget="80%", hard=True, as_json=True)
+    assert groups == [0, 3, 3]
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_lists_of_many_kinds(tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd = "two\nlines\x1b.jpg\r"
+    for name in (odd, "a.jpg"):
+        Path(name).write_bytes((pictures / "a.jpg").read_bytes())
+
+    def names(given: bytes) -> list[str]:
+        done = run("classify", "-", "--model", str(tiny.folder), "--json", given=given)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line)["image"] for line in done.stdout.splitlines()]
+
+    assert names(f"a.jpg\0{odd}\0".encode()) == ["a.jpg", odd]  # find -print0
+    assert names(b"\xef\xbb\xbfa.jpg\r\n") == ["a.jpg"]  # an editor's mark
+    assert names(f"{pictures / 'odd'}\n".encode()) == [str(path) for path in sorted((pictures / "odd").iterdir())]
+    shown = run("classify", odd, "--model", str(tiny.folder)).stdout.decode().splitlines()[1]
+    assert shown.startswith(r" two\nlines\x1b.jpg\r ")
+
+
+def test_of_two_pictures_in_a_pipe_the_second_is_told_of(tiny: Bundle, pictures: Path) -> None:
+    for names in (("a.jpg", "b.png"), ("b.png", "a.jpg")):
+        both = b"".join((pictures / name).read_bytes() for name in names)
+        done = run("classify", "-", "--model", str(tiny.folder), "--json", given=both)
+        answered, told = map(json.loads, done.stdout.splitlines())
+        assert (done.returncode, answered["image"], told["image"]) == (3, "-", "-")
+        assert told["error"] == "another picture follows the first, and is not read: several come by their paths"
+    of_a_phone, picture = io.BytesIO(), Image.new("RGB", (20, 20))
+    picture.save(of_a_phone, "MPO", save_all=True, append_images=[picture])
+    assert of_a_phone.getvalue().count(b"\xff\xd9\xff\xd8\xff") == 1
+    assert run("classify", "-", "--model", str(tiny.folder), given=of_a_phone.getvalue()).returncode == 0
+
+
+def test_what_is_no_list_is_not_taken_for_one(tiny: Bundle) -> None:
+    noise = np.random.default_rng(1).bytes(20_000)
+    done = run("classify", "-", "--model", str(tiny.folder), given=noise)
+    assert done.returncode == 1
+    told = done.stderr.decode().splitlines()
+    assert told == ["msdnet: -: neither a picture nor a list of paths", "msdnet: no picture could be read of 1"]
+    done = run("classify", "-", "--model", str(tiny.folder), given=b"long\x07" * 1000)
+    assert done.returncode == 1
+    long = run("classify", "x" * 5000, "--model", str(tiny.folder)).stderr
+    assert 300 < len(long) < 400
+
+
 def test_pictures_come_by_a_pipe(tiny: Bundle, pictures: Path) -> None:
     one = run("classify", "-", "--model", str(tiny.folder), "--json", given=(pictures / "a.jpg").read_bytes())
     assert json.loads(one.stdout)["image"] == "-"
@@ -386,6 +487,38 @@ def test_time_that_was_not_kept_is_told_as_time(tmp_path: Path, monkeypatch: pyt
     assert "its time\n" in run_here(*given, "--hard").stderr
 
 
+def test_few_images_are_timed_when_all_is_warm(tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, read = SharedBudget.classify, []
+
+    def noted(shared: SharedBudget, images: Any, **options: Any) -> Result:
+        read.append(images)
+        return original(shared, images, **options)
+
+    monkeypatch.setattr(SharedBudget, "classify", noted)
+    given = ("classify", str(pictures / "a.jpg"), "--model", str(tiny.folder), "--time", "1s")
+    assert run_here(*given).returncode == 0
+    assert [type(images) for images in read] == [list, Readable]
+
+
+def test_no_clock_is_watched_where_all_have_left_at_once(tiny: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = msdnet.load(tiny.folder).policy(seconds="1s")
+    for left, told in (([7, 0, 0], " times its time\n"), ([6, 1, 0], " times its time; --hard watches the clock\n")):
+        _tell_what_became_of(policy, left, 1e4, hard=False, steady=False)
+        assert capsys.readouterr().err.endswith(told)
+
+
+def test_whoever_reads_no_further_ends_it(tiny: Bundle, pictures: Path) -> None:
+    command = f"{sys.executable} -m msdnet classify - --model {tiny.folder} --json"
+    names = f"{pictures / 'a.jpg'}\n" * 3000
+    done = subprocess.run(
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
+        input=names.encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(tmp_path: Path) -> None:
     for k, image in enumerate(samples.cifar10().images[:40]):
         Image.fromarray(image).save(tmp_path / f"{k}.png")
@@ -423,13 +556,32 @@ def test_one_image_misses_no_average(pictures: Path) -> None:
 
 def test_late_answers_are_counted(tiny: Bundle, pictures: Path) -> None:
     done = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1us")
-    assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n"
+    assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n", "nothing would be in time"
+
+
+@pytest.mark.skipif(cores() == 1, reason="there are no fewer threads than one")
+def test_fewer_threads_are_suggested_where_many_answers_are_late(
+    tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Model.answer
+    monkeypatch.setattr(Model, "answer", lambda *given, **options: replace(answer(*given, **options), seconds=2.0))
+    hint = "; where other programs want the cores, too, fewer --threads are often faster"
+    for threads, told in ((cores(), hint), (1, "")):
+        given = ("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1s", "--threads", str(threads))
+        assert run_here(*given).stderr == f"msdnet: 7 of 7 answers came after the deadline{told}\n"
 
 
 def test_a_steady_budget_from_the_command_line(pictures: Path) -> None:
     done = run_here("classify", str(pictures), "--model", "cifar10-small", "--budget", "50%", "--steady", "--json")
     assert done.returncode == 0
     assert len(done.stdout.splitlines()) == 7
+
+
+def test_tables_have_no_spaces_at_the_end(pictures: Path) -> None:
+    for command in (("classify", str(pictures), "--model", "cifar10-small"), ("models",), ("show", "cifar10-small")):
+        shown = run_here(*command).stdout
+        assert shown
+        assert all(line == line.rstrip() for line in shown.splitlines())
 
 
 def test_lines_are_whole_in_a_pipe(tiny: Bundle, tmp_path: Path) -> None:

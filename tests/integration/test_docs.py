@@ -10,7 +10,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -206,6 +208,17 @@ def test_python_of_a_network_of_ones_own_runs(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
     assert {path.name for path in (tmp_path / "bundles").iterdir()} == {"own", "adamw"}
+
+
+def test_stages_run_without_this_package(deep: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(deep.folder, tmp_path / "bundles/first")
+    (code,) = (block for block in blocks("python", "docs/deploying.md") if "InferenceSession" in block)
+    assert "msdnet" not in code
+    made: dict[str, Any] = {}
+    exec(code, made)
+    *_, last = msdnet.load(deep.folder).anytime(made["pixels"][0])
+    np.testing.assert_allclose(made["probabilities"][0], last.probabilities, atol=1e-5)
 
 
 def test_the_reference_has_every_public_name() -> None:

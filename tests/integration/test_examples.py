@@ -1,8 +1,11 @@
 """The examples run as they are told to."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -46,6 +49,22 @@ def test_classify_within_time(tiny: Bundle, photos: Path) -> None:
 
 def test_deadline_loop(tiny: Bundle) -> None:
     assert "20 frames, " in run("deadline_loop.py", str(tiny.folder), "--frames", "20", "--milliseconds", "50")
+
+
+def test_service(tiny: Bundle, photos: Path) -> None:
+    command = [sys.executable, str(EXAMPLES / "service.py"), str(tiny.folder), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as service:
+        assert service.stdout is not None
+        address = service.stdout.readline().strip()
+        try:
+            with urlopen(address, data=(photos / "dark/1.png").read_bytes()) as answered:
+                assert json.load(answered)["label"] in tiny.manifest.classes
+            with pytest.raises(HTTPError) as refused, urlopen(address, data=b"no picture"):
+                pass
+            assert refused.value.code == 400
+            assert "cannot be read (not an image)" in json.load(refused.value)["error"]
+        finally:
+            service.kill()
 
 
 def test_every_example_is_tried() -> None:

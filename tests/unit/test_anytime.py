@@ -97,7 +97,7 @@ def test_accuracy_is_a_loss_turned_over() -> None:
         (lambda: Exponential(mean=0), "mean must be above 0, got 0"),
         (lambda: Uniform(low=2, high=2), "high must be above 2, got 2"),
         (lambda: Samples(()), "values must have at least one budget"),
-        (lambda: Samples((1.0, math.inf)), "each of values must be at least 0, got inf"),
+        (lambda: Samples((1.0, math.inf)), "each of values must be finite and at least 0, got inf"),
         (lambda: AnytimeCurve((), ()), "costs and accuracies must go together, got 0 and 0"),
         (lambda: AnytimeCurve((1, 2), (0.5,)), "costs and accuracies must go together, got 2 and 1"),
         (lambda: AnytimeCurve((2, 2), (0.5, 0.6)), r"costs must rise from exit to exit, got \(2, 2\)"),

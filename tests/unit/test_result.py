@@ -1,17 +1,25 @@
 """What callers are handed: results and the images in them, what they watch, and refusals at once."""
 
 import importlib
+import io
+import math
+import pickle
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 
 import msdnet
 from msdnet.amounts import in_millions
 from msdnet.bundle import Bundle
 from msdnet.files import Labelled
+from msdnet.machine import cores
 from msdnet.policy import FixedThresholds, Policy
 from msdnet.runtime import Answers, Model, One, answers
 from tests.unit.test_runtime import IMAGES, Counting, Later, middle, splitting, sure_policy
@@ -39,9 +47,138 @@ def test_a_result_tells_its_budget_beside_what_was_spent(tiny: Bundle) -> None:
     result = model.classify(IMAGES, budget=asked)
     assert result.budget == asked
     assert f"budget {in_millions(asked)} M" in repr(result)
-    for unlimited in (model.classify(IMAGES), model.classify(IMAGES, seconds="1s")):
-        assert unlimited.budget is None
-        assert "budget" not in repr(unlimited)
+    unlimited, timed = model.classify(IMAGES), model.classify(IMAGES, seconds="1s")
+    assert (unlimited.budget, unlimited.time_budget) == (None, None)
+    assert "budget" not in repr(unlimited)
+    assert (timed.budget, timed.time_budget) == (None, 1.0)
+    assert "(budget 1 s each)" in repr(timed)
+
+
+SOME_BAD: list[Any] = ["nowhere.png", IMAGES[0], b"no image", IMAGES[1], IMAGES[2], None]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 4, 32])
+def test_images_that_cannot_be_read_are_answered_by_why(model: Model, batch: int) -> None:
+    policy, good = splitting(model), [1, 3, 4]
+    seen: dict[int, int] = {}
+    result = model.classify(
+        SOME_BAD,
+        policy=policy,
+        batch=batch,
+        unreadable="skip",
+        watch=lambda answered: seen.update(dict.fromkeys(answered.images.tolist(), answered.exit)),
+    )
+    alone = model.classify(IMAGES[:3], policy=policy, batch=1)
+    assert [result[k][:5] for k in good] == [one[:5] for one in alone]
+    assert seen == {k: result[k].exit for k in good}
+    assert list(result.errors) == [0, 2, 5]
+    assert [one.error is None for one in result] == [False, True, False, True, True, False]
+    assert result[0].error == "nowhere.png: cannot be read (No such file or directory)"
+    assert result[2].error == "file: cannot be read (not an image)"
+    assert result[-1] == One(-1, "", 0.0, 0, 0, result[-1].seconds, result.errors[5])
+    assert result.labels.tolist() == [-1, result[1].label, -1, result[3].label, result[4].label, -1]
+    assert result.names[0] == ""
+    assert (result.cost, sum(result.exit_counts)) == (alone.cost, 3)
+    assert "; 3 could not be read>" in repr(result)
+    streamed = list(model.stream(SOME_BAD, batch=batch, unreadable="skip"))
+    assert [one.error for one in streamed] == [one.error for one in result]
+    assert [streamed[k].label for k in good] == model.classify(IMAGES[:3]).labels.tolist()
+
+
+def test_of_a_stream_each_is_answered_before_the_next_is_asked_for(model: Model) -> None:
+    asked = []
+
+    def camera() -> Iterator[Any]:
+        for number, image in enumerate(SOME_BAD):
+            asked.append(number)
+            yield image
+
+    for number, _ in enumerate(model.stream(camera(), unreadable="skip")):
+        assert asked[-1] == number
+
+
+def test_many_images_may_be_unreadable(model: Model) -> None:
+    rng = np.random.default_rng(0)
+    bad = set(rng.choice(3000, 1500, replace=False).tolist())
+    result = model.classify(
+        (b"" if k in bad else IMAGES[k % 50] for k in range(3000)), policy=splitting(model), unreadable="skip"
+    )
+    assert set(result.errors) == bad
+    read = [k for k in range(3000) if k not in bad]
+    expected = model.classify(IMAGES, policy=splitting(model))
+    np.testing.assert_array_equal(result.labels[read], expected.labels[[k % 50 for k in read]])
+    only_bad = model.classify([b""] * 3, budget=middle(model), unreadable="skip", probabilities=True)
+    assert (len(only_bad), only_bad.cost, only_bad.exit_counts) == (3, 0.0, (0, 0, 0))
+
+
+def test_what_is_unreadable_is_fatal_or_skipped(model: Model) -> None:
+    for call in (model.classify, model.stream):
+        with pytest.raises(ValueError, match="unreadable must be one of fatal, skip; got 'ignore'"):
+            call(IMAGES, unreadable="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="image 0: nowhere"):
+        model.classify(SOME_BAD)
+
+
+def test_a_file_may_come_as_its_bytes(model: Model) -> None:
+    file = io.BytesIO()
+    Image.fromarray(IMAGES[0]).save(file, "PNG")
+    expected = model.classify(file)[0][:5]
+    assert model.classify(file.getvalue())[0][:5] == model.classify([file.getvalue()])[0][:5] == expected
+    assert next(model.anytime(file.getvalue())).label in range(3)
+
+
+@pytest.mark.parametrize("engine", [{"threads": 1}, {"engine": "torch", "device": "cpu"}])
+def test_a_model_is_pickled_by_its_folder(
+    tiny: Bundle, engine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tiny.folder.parent)
+    model = msdnet.load(tiny.folder.name, **engine)
+    sent = pickle.dumps(model)
+    monkeypatch.chdir(tmp_path)
+    again = pickle.loads(sent)
+    assert repr(again) == repr(model)
+    np.testing.assert_array_equal(again.classify(IMAGES).labels, model.classify(IMAGES).labels)
+
+
+def test_a_shared_budget_tells_what_is_left(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
+    asked = middle(model)
+    shared = model.shared_budget(budget=asked, hard=True)
+    assert (shared.images, shared.spent, shared.left) == (0, 0, 0)
+    results = [shared.classify(IMAGES[:20]), shared.classify(IMAGES[20:])]
+    assert shared.images == 50
+    assert shared.spent == sum(result.costs.sum() for result in results)
+    assert shared.left == 50 * asked - shared.spent >= 0
+    assert repr(shared).startswith("<msdnet.SharedBudget: 50 images, ")
+    timed = model.shared_budget(seconds="1s")
+    timed.classify(IMAGES)
+    assert 0 < timed.spent == timed.seconds
+    assert timed.left == 50 - timed.spent
+    assert repr(timed).endswith(" of 50,000.0 ms spent>")
+    assert model.shared_budget().left is None
+
+
+@pytest.mark.parametrize("given", ["5ms", 5])
+def test_a_deadline_may_have_a_unit(tiny: Bundle, given: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ends = msdnet.load(tiny.folder, threads=1), []
+    monkeypatch.setattr("msdnet.runtime.model.steps", lambda *given: ends.append(given[4] - time.perf_counter()))
+    model.anytime(IMAGES[0], deadline_ms=given)
+    assert 0 < ends[0] <= 0.005
+
+
+def test_what_is_endless_is_refused_as_such(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
+    with pytest.raises(ValueError, match="deadline_ms must be finite and at least 0, got inf"):
+        model.answer(IMAGES[0], deadline_ms=math.inf)
+    with pytest.raises(ValueError, match="seconds must be finite and above 0, got inf"):
+        model.classify(IMAGES, seconds=math.inf)
+    with pytest.raises(ValueError, match="a time must be finite, got 'infms'"):
+        model.classify(IMAGES, seconds="infms")
+
+
+def test_no_more_threads_than_cores(tiny: Bundle) -> None:
+    with pytest.raises(ValueError, match=f"threads must be at most {cores()}, the cores that this process may use"):
+        msdnet.load(tiny.folder, threads=cores() + 1)
 
 
 def test_the_demo_shows_who_left_where(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:

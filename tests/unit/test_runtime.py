@@ -825,6 +825,32 @@ def test_a_machine_that_is_busier_than_it_was_answers_from_an_earlier_exit() -> 
             assert [step.exit for step in steps(engine, image, ("a", "b"), "largest", end, profiled)] == exits
 
 
+class Hindered(Timed):
+    """Another process takes the core away now and then, in the middle of the last stage."""
+
+    now_and_then = True
+
+    def logits(self, state: State) -> tuple[NDArray[np.float32], State]:
+        found = super().logits(state)
+        if self.now_and_then and state.exits_done == 2 and len(self.runs[2]) % 3 == 0:
+            self.now += 0.1
+        return found
+
+
+def test_deadlines_that_are_missed_again_and_again_make_careful(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, image = Hindered(exits=3), np.zeros((1, 1, 1), np.uint8)
+    model = Model(tiny, engine)
+    monkeypatch.setattr(time, "perf_counter", lambda: engine.now)
+    engine.now_and_then = False
+    model.profile([1], seconds=0.01)
+    engine.now_and_then = True
+    found = [model.answer(image, deadline_ms=70) for _ in range(300)]
+    assert sum(step.seconds > 0.07 for step in found) < 30
+    assert {step.exit for step in found} == {2, 3}
+    engine.now_and_then = False
+    assert [model.answer(image, deadline_ms=70).exit for _ in range(100)][-1] == 3, "not for ever"
+
+
 def test_what_the_caller_does_between_answers_makes_no_machine_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, image = Timed(exits=3), np.zeros((1, 1, 1), np.uint8)
     monkeypatch.setattr(time, "perf_counter", lambda: engine.now)

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import msdnet
 from msdnet.bundle import Bundle
+from msdnet.checks import check_file_writable, check_folder_writable
 from msdnet.report import write_report
 from msdnet.writing import new_folder, write_atomically, write_output
 from tests.helpers import run_here
@@ -25,6 +27,29 @@ def test_a_full_disk_leaves_nothing_of_a_new_file(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match=r"new: cannot be written \(No space left on device\)$"):
         write_atomically(tmp_path / "new", b"one", new=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def make_folder(folder: Path) -> None:
+    with new_folder(folder):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("write", "asked"),
+    [(check_folder_writable, "out"), (check_file_writable, "out/r.html"), (make_folder, "out/bundle")],
+)
+def test_a_disk_that_is_read_only_is_told_by_what_was_asked_for(
+    write: Callable[[Path], None], asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(tmp_path / "out/tmp1234"))
+
+    (tmp_path / "out").mkdir()
+    for name in ("TemporaryFile", "TemporaryDirectory"):
+        monkeypatch.setattr(tempfile, name, refuse)
+    with pytest.raises(OSError, match="Read-only file system") as told:
+        write(tmp_path / asked)
+    assert told.value.filename == str(tmp_path / asked)
 
 
 def test_what_is_new_takes_no_ones_place(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,9 +15,9 @@ import typer
 from msdnet.amounts import in_millions, parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Threads
-from msdnet.cli.pictures import find_pictures
+from msdnet.cli.pictures import check_streams, find_pictures
 from msdnet.cli.tables import print_table
-from msdnet.naming import counted
+from msdnet.naming import counted, printable, shortened
 
 if TYPE_CHECKING:
     from msdnet.policy import Method as PolicyMethod
@@ -79,45 +81,44 @@ def classify(
     each goes to the last exit. A budget holds on average, for images like those that the model was made with: --steady
     and --hard keep it for others.
 
-    With --json a line for each image, as soon as it is answered where paths come by a pipe: image (as it was given),
-    label (of the class), confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from
-    the moment that it, and those that came with it, were taken up; with --deadline, for this image alone).
+    With --json a line for each image, as groups of them are answered: image (as it was given), label (of the class),
+    confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from the moment that its
+    group was taken up; with --deadline, for this image alone). One that cannot be read has image and error (why).
 
     Ends with 0 if all were answered, 3 if some could not be read (they are named), 1 if none was.
 
     Example: msdnet classify photos/ --budget 20M
     """
     import msdnet
-    from msdnet.runtime.images import Readable
 
+    check_streams(paths)
     _check_limits(budget, time_each, deadline, method, kept=hard or steady)
     limit = None if deadline is None else parse_seconds(deadline)
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each, method)
-    shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups that a pipe brings
-    if limit is not None:
-        loaded.profile([1], seconds=0.3)
+    shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
+    first = 0.0 if limit is None else loaded.profile([1], seconds=0.3).at(1).careful[0]
     start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
-    for group in find_pictures(paths):
-        pictures = Readable(group, loaded.engine.images)
-        found = _within_budget(shared, pictures) if limit is None else _by_deadline(loaded, pictures, limit)
-        for row in found:
-            left[row["exit"] - 1] += 1
-            late += limit is not None and row["seconds"] > limit
-            if as_json:
-                typer.echo(json.dumps(row))
-            else:
-                rows.append(row)
-        unread += _tell(pictures.unread)
+    for row in _answered(paths, loaded, shared, limit):
+        if as_json:
+            _print_line(json.dumps(row))
+        if "error" in row:
+            unread += 1
+            typer.echo(f"msdnet: {shortened(printable(row['image']))}: {row['error']}", err=True)
+            continue
+        left[row["exit"] - 1] += 1
+        late += limit is not None and row["seconds"] > limit
+        if not as_json:
+            rows.append(row)
     if not any(left):
         _refuse(paths, unread)
     if not as_json:
         enough = None if policy is None or hard or steady else _enough(loaded, policy)
         _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
     if late:
-        typer.echo(f"msdnet: {late:,} of {sum(left):,} answers came after the deadline", err=True)
+        _tell_of_deadline(loaded, late, sum(left), possible=limit is not None and limit > first)
     _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
@@ -133,7 +134,29 @@ def _check_limits(budget: str | None, time_each: str | None, deadline: str | Non
 
 
 def _policy(model: "Model", budget: str | None, seconds: str | None, method: "PolicyMethod") -> "Policy | None":
+    if seconds is not None:
+        _warm_up(model)
     return None if budget is None and seconds is None else model.policy(budget, seconds=seconds, method=method)
+
+
+def _warm_up(model: "Model") -> None:
+    """Decoders are loaded before the clock runs, by what none of them can read: few images would seem slow."""
+    model.classify([b""], unreadable="skip")
+
+
+def _print_line(line: str) -> None:
+    try:
+        typer.echo(line)
+    except BrokenPipeError:  # nobody reads on, as behind `| head`: other tools end by the signal, and without a word
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes when it ends
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def _tell_of_deadline(model: "Model", late: int, answers: int, *, possible: bool) -> None:
+    """Threads wait for each other: one that has to wait for its core makes all of them late."""
+    fewer = possible and late > 0.1 * answers and getattr(model.engine, "threads", 1) > 1
+    hint = "; where other programs want the cores, too, fewer --threads are often faster" if fewer else ""
+    typer.echo(f"msdnet: {late:,} of {answers:,} answers came after the deadline{hint}", err=True)
 
 
 def _tell_what_became_of(
@@ -142,7 +165,7 @@ def _tell_what_became_of(
     if policy is None:
         return
     if policy.unit_ == "seconds":
-        _tell_if_late(policy, seconds / sum(left), hard=hard)
+        _tell_if_late(policy, seconds / sum(left), kept=hard or left[0] == sum(left))
     else:
         _tell_if_missed(policy, left, steady=steady)
 
@@ -154,10 +177,10 @@ def _enough(model: "Model", policy: "Policy") -> float | None:
     return policy.cost_ if model.policy("100%", method=policy.method).accuracy_ <= policy.accuracy_ else None
 
 
-def _tell_if_late(policy: "Policy", each: float, *, hard: bool) -> None:
+def _tell_if_late(policy: "Policy", each: float, *, kept: bool) -> None:
     """Time is not as exact as multiply-adds: stages were measured alone, and when the machine was as busy as it was."""
     if each > 1.1 * policy.budget_:
-        times, keep = each / policy.budget_, "" if hard else "; --hard watches the clock"
+        times, keep = each / policy.budget_, "" if kept else "; --hard watches the clock"
         typer.echo(
             f"msdnet: an image took {1e3 * each:.3g} ms on average, reading included, {times:.1f} times its time{keep}",
             err=True,
@@ -178,10 +201,32 @@ def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> N
         )
 
 
-def _tell(unread: list[tuple[int, str, str]]) -> int:
-    for _, name, why in unread:
-        typer.echo(f"msdnet: {name}: {why}", err=True)
-    return len(unread)
+def _answered(
+    paths: list[str], model: "Model", shared: "SharedBudget", limit: float | None
+) -> Iterator[dict[str, Any]]:
+    """What is told of each picture, group after group."""
+    from msdnet.runtime.images import Readable
+
+    for group in find_pictures(paths):
+        pictures = Readable(group, model.engine.images)
+        found = _within_budget(shared, pictures) if limit is None else _by_deadline(model, pictures, limit)
+        yield from _in_order(found, pictures)
+
+
+def _in_order(found: Iterator[dict[str, Any]], pictures: "Readable") -> Iterator[dict[str, Any]]:
+    """Answers, and between them what could not be read, as the images came."""
+    told = 0
+    for answered, row in enumerate(found):
+        while told < len(pictures.unread) and pictures.unread[told][0] < pictures.rows[answered]:
+            yield _failure(*pictures.unread[told])
+            told += 1
+        yield row
+    for unread in pictures.unread[told:]:
+        yield _failure(*unread)
+
+
+def _failure(_: int, image: str, why: str) -> dict[str, Any]:
+    return {"image": image, "error": why}
 
 
 def _refuse(paths: list[str], unread: int) -> NoReturn:
@@ -226,7 +271,7 @@ def _print(
     table = Table(Column("image", overflow="fold"), "label", *right, box=None)
     for row in rows:
         table.add_row(
-            row["image"],
+            printable(row["image"]),
             row["label"],
             f"{100 * row['confidence']:.0f}%",
             str(row["exit"]),

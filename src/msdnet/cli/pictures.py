@@ -1,35 +1,55 @@
 """From what people type to pictures: files, folders, patterns, or what comes in by a pipe."""
 
+import codecs
+import errno
 import glob
 import io
+import itertools
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
-__all__ = ["NamedImage", "find_pictures"]
+__all__ = ["NamedImage", "check_streams", "find_pictures"]
 
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
+_TOGETHER = 256  # pictures: full batches at most stages, and soon answered
+_IGNORED = "another picture follows the first, and is not read: several come by their paths"
+# Where a PNG or JPEG file ends and another begins. (A thumbnail within a file is followed by something else.)
+_SECOND = re.compile(rb"(?:IEND\xaeB`\x82|\xff\xd9)(?:\xff\xd8\xff|\x89PNG\r\n)")
+_NO_TEXT = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
 
 NamedImage: TypeAlias = tuple[str, str | IO[bytes] | OSError]
 """A name, and what it stands for: a path, a file in memory, or the error that came instead."""
 
 
-def find_pictures(given: Sequence[str]) -> Iterator[Iterable[NamedImage]]:
-    """Pictures in groups that are answered together: all, or what a pipe brings as it comes.
+def check_streams(given: Sequence[str]) -> None:
+    """Refuse what would be read from nowhere, or written to nowhere: before the work is done."""
+    if sys.stdout is None:
+        raise ValueError("the standard output is closed: nobody would see the answers")
+    if PIPE in given and sys.stdin is None:
+        raise ValueError(f"{PIPE} stands for the standard input, which is closed")
+
+
+def find_pictures(given: Sequence[str]) -> Iterator[list[NamedImage]]:
+    """Pictures in groups that are answered together: some of those that are found, or what a pipe brings as it comes.
 
     Folders are gone through, with all below them but what is hidden.
     """
     if PIPE not in given:
-        yield _found(given)
+        yield from _grouped(_found(given))
         return
     for text in given:
-        if text == PIPE:
-            yield from _piped(sys.stdin.fileno())
-        else:
-            yield _found([text])
+        yield from _piped(sys.stdin.fileno()) if text == PIPE else _grouped(_found([text]))
+
+
+def _grouped(pictures: Iterable[NamedImage]) -> Iterator[list[NamedImage]]:
+    coming = iter(pictures)
+    while group := list(itertools.islice(coming, _TOGETHER)):
+        yield group
 
 
 def _found(given: Iterable[str]) -> Iterator[NamedImage]:
@@ -40,7 +60,15 @@ def _found(given: Iterable[str]) -> Iterator[NamedImage]:
             for name in sorted(glob.glob(text, recursive=True)):  # noqa: PTH207  (patterns may be absolute)
                 yield from _below(name) if Path(name).is_dir() else [(name, name)]
         else:
-            yield text, text
+            yield text, _held(text)
+
+
+def _held(path: str) -> str | IO[bytes] | OSError:
+    """The content of a pipe that was named, as `<(curl ...)` does: it can be read only once. A file is read later."""
+    try:
+        return io.BytesIO(Path(path).read_bytes()) if Path(path).is_fifo() else path
+    except OSError as error:
+        return error
 
 
 def _below(folder: str) -> Iterator[NamedImage]:
@@ -54,19 +82,24 @@ def _below(folder: str) -> Iterator[NamedImage]:
 
 
 def _piped(pipe: int) -> Iterator[list[NamedImage]]:
-    """One picture; or paths, one in a line, as soon as they are there: nobody knows whether more will come."""
+    """One picture; or paths, as soon as they are there: nobody knows whether more will come."""
     from msdnet.pixels import is_picture
 
     content = _beginning(pipe)
     if is_picture(content):
-        yield [(PIPE, io.BytesIO(content + sys.stdin.buffer.read()))]
-        return
-    begun = b""
-    while content:
-        *lines, begun = (begun + content).split(b"\n")
-        yield _paths(lines)
-        content = os.read(pipe, _AT_ONCE)
-    yield _paths([begun])
+        content += sys.stdin.buffer.read()
+        yield [(PIPE, io.BytesIO(content)), *([(PIPE, OSError(errno.EINVAL, _IGNORED))] if _goes_on(content) else [])]
+    elif _is_list(content):
+        for names in _listed(pipe, content.removeprefix(codecs.BOM_UTF8)):
+            yield from _grouped(_named(names))
+    else:
+        yield [(PIPE, OSError(errno.EINVAL, "neither a picture nor a list of paths"))]
+
+
+def _goes_on(content: bytes) -> bool:
+    """Whether a second picture follows. Phones put a picture of depths or lights after a JPEG: that is part of it."""
+    second = _SECOND.search(content)
+    return second is not None and b"MPF\0" not in content[: second.start()]
 
 
 def _beginning(pipe: int) -> bytes:
@@ -80,7 +113,36 @@ def _beginning(pipe: int) -> bytes:
     return content
 
 
-def _paths(lines: Iterable[bytes]) -> list[NamedImage]:
-    """A name may begin and end with spaces: only the end of the line is no part of it."""
-    names = [os.fsdecode(line.removesuffix(b"\r")) for line in lines]
-    return [(name, name) for name in names if name]
+def _is_list(content: bytes) -> bool:
+    """Whether it may be paths: hardly a name has what is no text, though one that is there may."""
+    return not _NO_TEXT.search(content) or any(map(os.path.lexists, content.split(_separator(content) or b"\n")))
+
+
+def _separator(content: bytes) -> bytes:
+    """What ends a path, once there is an end: where there are zeros (`find -print0`), lines are parts of names."""
+    return next((end for end in (b"\0", b"\n") if end in content), b"")
+
+
+def _listed(pipe: int, content: bytes) -> Iterator[list[str]]:
+    """Names as they come. They may begin and end with spaces: only the end of the line is no part of them."""
+    begun = separator = b""
+    while content:
+        begun += content
+        separator = separator or _separator(begun)
+        *whole, begun = begun.split(separator) if separator else [begun]
+        yield [_name(path, separator) for path in whole]
+        content = os.read(pipe, _AT_ONCE)
+    yield [_name(begun, separator)]
+
+
+def _name(path: bytes, separator: bytes) -> str:
+    return os.fsdecode(path if separator == b"\0" else path.removesuffix(b"\r"))
+
+
+def _named(names: Iterable[str]) -> Iterator[NamedImage]:
+    """What a list names: files, and folders; what looks like a pattern is a name like any other."""
+    for name in filter(None, names):
+        if os.path.isdir(name):  # noqa: PTH112
+            yield from _below(name)
+        else:
+            yield name, name

@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -26,4 +28,8 @@ def plain_console(*, stderr: bool = False) -> "Console":
 
 
 def print_table(table: "Table") -> None:
-    plain_console().print(table)
+    """Without the spaces that would fill the last column."""
+    console = plain_console()
+    with console.capture() as printed:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))

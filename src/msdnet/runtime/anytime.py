@@ -12,10 +12,28 @@ from msdnet.checks import check_choice
 from msdnet.policy import MEASURES, Measure, confidence
 from msdnet.runtime.engine import Engine, Probabilities
 
-__all__ = ["Running", "Step", "steps"]
+__all__ = ["Margin", "Running", "Step", "steps"]
 
 
 _CAUTION = 1.25  # by how much the next stage may be slower than the ones before it let one expect
+
+
+class Margin:
+    """How much longer than expected a stage may take, from how deadlines were kept so far.
+
+    Where another process wants a core, a stage now and then takes many times as long as the one before it: no pace
+    tells that beforehand. What helps is to begin fewer of them. Each deadline that is missed widens the margin, each
+    that is kept narrows it a little, so that about one in twenty is missed where the machine is as busy as that.
+    """
+
+    WIDENED, NARROWED, WIDEST = 1.5, 0.98, 16.0
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+
+    def note(self, *, late: bool) -> None:
+        changed = self.factor * (self.WIDENED if late else self.NARROWED)
+        self.factor = min(max(changed, 1.0), self.WIDEST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,14 +61,15 @@ def steps(
     measure: Measure,
     end: float | None = None,
     stage_times: Sequence[float] = (),
+    margin: float = 1.0,
 ) -> Generator[Step, None, None]:
     """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits.
 
     The machine may be less busy than when it was profiled, or busier: if the stages so far took far less time than was
-    expected of them, or more, the next one is expected to do so, too.
+    expected of them, or more, the next one is expected to do so, too; and it must fit with the margin.
     """
     check_choice("measure", measure, MEASURES)  # at once, not when the first answer is asked for
-    return _steps(engine, pixels, classes, measure, end, stage_times)
+    return _steps(engine, pixels, classes, measure, end, stage_times, margin)
 
 
 def _steps(
@@ -60,6 +79,7 @@ def _steps(
     measure: Measure,
     end: float | None,
     stage_times: Sequence[float],
+    margin: float,
 ) -> Generator[Step, None, None]:
     start = time.perf_counter()
     state = engine.begin(pixels[None])
@@ -68,7 +88,7 @@ def _steps(
         now = time.perf_counter()
         if end is not None and exit:
             pace = computed / sum(stage_times[:exit])
-            if now + max(pace, min(_CAUTION * pace, 1.0)) * stage_times[exit] > end:
+            if now + margin * max(pace, min(_CAUTION * pace, 1.0)) * stage_times[exit] > end:
                 return
         rows, state = engine.advance(state)
         computed += time.perf_counter() - now
@@ -101,7 +121,7 @@ class Running:
         return self._latest
 
     def wait(self, timeout: float | None = None) -> Step:
-        """The newest answer, once there is one."""
+        """The newest answer: at once where there is one, else the first."""
         if not self._first.wait(timeout):
             raise TimeoutError(f"no exit has answered within {timeout:g} s")
         latest = self.latest()

@@ -61,6 +61,11 @@ class Engine(ABC):
         self.temperatures = tuple(temperatures)
 
     @property
+    def options(self) -> dict[str, Any]:
+        """With which, and with its bundle, another like it is made."""
+        return {}
+
+    @property
     def exit_count(self) -> int:
         return len(self.costs)
 

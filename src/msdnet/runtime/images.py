@@ -1,7 +1,8 @@
 """Images as people have them (arrays, pictures, files, or any iterable of these) to batches of pixels."""
 
+import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -11,7 +12,7 @@ from PIL import Image
 from msdnet.bundle import ImageSpec
 from msdnet.pixels import centre, cropped, opened, picture, reason
 
-__all__ = ["ImageLike", "Images", "Readable", "SupportsArray", "batches", "count_of", "pixels_of"]
+__all__ = ["ImageLike", "Images", "Readable", "SupportsArray", "among_all", "batches", "count_of", "pixels_of"]
 
 
 class SupportsArray(Protocol):
@@ -20,8 +21,8 @@ class SupportsArray(Protocol):
     def __array__(self) -> NDArray[Any]: ...
 
 
-ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Image.Image | str | os.PathLike[str] | IO[bytes]
-"""One image: bytes (H, W, C) in an array or a tensor, a picture, the path of a file, or an open one."""
+ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Image.Image | str | os.PathLike[str] | IO[bytes] | bytes
+"""One image: an array or tensor (H, W, C), a picture, the path of a file, an open one, or what a file holds."""
 Images: TypeAlias = ImageLike | Iterable[ImageLike]
 """One, an array (N, H, W, C) of them, or any iterable of images and such arrays."""
 Pixels: TypeAlias = NDArray[Any]
@@ -40,6 +41,8 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
         return pixels
     if isinstance(image, Image.Image):
         return _of_picture(image, spec)
+    if isinstance(image, bytes):
+        return _of_file(io.BytesIO(image), spec)
     if isinstance(image, str | os.PathLike) or _is_file(image):
         return _of_file(image, spec)
     raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}")
@@ -74,15 +77,28 @@ class Readable:
             yield pixels
 
 
-def batches(images: Images, spec: ImageSpec, size: int) -> Iterator[Pixels]:
-    """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time."""
+def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] | None = None) -> Iterator[Pixels]:
+    """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time.
+
+    - unread: where it is noted which images cannot be read (by their numbers), and why; in its batch, each takes the
+      place of one that can. Without it the first ends it with an error
+    """
     images = _as_array(images)
-    single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike) or _is_file(images)
+    single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike | bytes) or _is_file(images)
     several: Any = [images] if single else images
-    if not isinstance(several, Iterable) or isinstance(several, bytes | dict):
+    if not isinstance(several, Iterable) or isinstance(several, dict):
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
     borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
-    return _batches(_pieces(several, spec, size), size, borrowed=borrowed)
+    return _batches(_pieces(several, spec, size, unread), size, borrowed=borrowed)
+
+
+def among_all(numbers: NDArray[np.integer], unread: Mapping[int, str]) -> NDArray[np.integer]:
+    """The numbers of images among all, from those among the ones that were read."""
+    if not unread:
+        return numbers
+    read_before = np.fromiter(unread, np.int64) - np.arange(len(unread))  # each of those that were not
+    among_all: NDArray[np.integer] = numbers + np.searchsorted(read_before, numbers, side="right")
+    return among_all
 
 
 def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator[Pixels]:
@@ -90,10 +106,11 @@ def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator
     rows = 0
     for piece in pieces:
         start = 0
-        while start < len(piece):
+        while start < max(len(piece), 1):
             part = piece[start : start + size - rows]
             waiting.append(part.copy() if borrowed else part)
-            start, rows = start + len(part), rows + len(part)
+            taken = max(len(part), 1)  # one that cannot be read has no row
+            start, rows = start + taken, rows + taken
             if rows == size:
                 yield _joined(waiting)
                 waiting, rows = [], 0
@@ -106,7 +123,7 @@ def count_of(images: Images) -> int | None:
     images = _as_array(images)
     if isinstance(images, np.ndarray):
         return len(images) if images.ndim == 4 else 1
-    if isinstance(images, Image.Image | str | os.PathLike) or _is_file(images):
+    if isinstance(images, Image.Image | str | os.PathLike | bytes) or _is_file(images):
         return 1
     if isinstance(images, list | tuple):
         arrays = map(_as_array, images)
@@ -114,8 +131,8 @@ def count_of(images: Images) -> int | None:
     return None
 
 
-def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int) -> Iterator[Pixels]:
-    """One or more images at a time, at most so many: (N, height, width, channels)."""
+def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dict[int, str] | None) -> Iterator[Pixels]:
+    """One or more images at a time, at most so many: (N, height, width, channels); none of one that is not read."""
     number = 0
     for image in images:
         try:
@@ -123,6 +140,11 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int) -> Iterator
                 yield piece
                 number += len(piece)
         except (TypeError, ValueError) as error:
+            if unread is not None and not (isinstance(image, np.ndarray) and image.ndim == 4):
+                unread[number] = str(error)
+                number += 1
+                yield np.empty((0, *spec.shape), np.uint8)
+                continue
             at = number + getattr(error, "row", 0)
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"image {at}: {error}") from error

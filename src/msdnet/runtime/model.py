@@ -4,14 +4,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.amounts import Amount, in_millions, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
-from msdnet.checks import check_number, check_whole
+from msdnet.checks import check_choice, check_number, check_whole
+from msdnet.files import Unreadable
 from msdnet.policy import (
     Answers,
     FixedThresholds,
@@ -25,10 +27,10 @@ from msdnet.policy import (
     Unit,
 )
 from msdnet.policy.outcomes import check_costs
-from msdnet.runtime.anytime import Running, Step, steps
+from msdnet.runtime.anytime import Margin, Running, Step, steps
 from msdnet.runtime.batching import answers, every_exit
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
+from msdnet.runtime.images import ImageLike, Images, among_all, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
 from msdnet.runtime.shared import SharedBudget, Stopwatch
@@ -55,6 +57,7 @@ class Model:
         self._held_out = None if bundle.manifest.held_out is None else read_tensors(bundle, HELD_OUT)
         self._families: dict[tuple[Any, ...], PolicyFamily] = {}
         self._profile = Profile(())
+        self._margin = Margin()
         self._measuring = threading.RLock()  # one thread measures at a time, or it would measure the others
 
     @property
@@ -97,11 +100,12 @@ class Model:
         batch: int | None = None,
         probabilities: bool = False,
         watch: Callable[[Answers], None] | None = None,
+        unreadable: Unreadable = "fatal",
     ) -> Result:
         """Classify images, spending no more on each than it takes.
 
-        - images: bytes (N, H, W, C), pictures, paths, or any iterable of these, even larger than memory. One that
-          cannot be read ends it with an error that says which
+        - images: arrays (N, H, W, C), pictures, paths, open files, what a file holds (bytes), or any iterable of these,
+          even larger than memory
         - budget: average multiply-adds per image (`20e6`, `"20M"`, `"30%"` of the last exit's); seconds: average time
           per image (`0.003`, `"3ms"`), by this machine's profile; policy: one that was fitted before; rule: thresholds
           (`FixedThresholds`), or a rule, of your own. Without them, every image goes to the last exit
@@ -111,12 +115,14 @@ class Model:
         - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
         - probabilities: keep those of all classes, not only the likeliest
         - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
+        - unreadable: an image that cannot be read ends it with an error that says which (`fatal`), or gets no label,
+          and says why (`skip`): `result.errors`, and `error` of each
         """
         if rule is not None and any(other is not None for other in (budget, seconds, policy, group)):
             raise ValueError("a rule decides alone who leaves: give no budget, seconds, policy or group with it")
         kept: dict[str, Any] = {"hard": hard, "group": group, "steady": steady, "count": count_of(images)}
         shared = self._shared(budget, seconds, policy, rule, method=method, batch=batch, **kept)
-        return shared.classify(images, probabilities=probabilities, watch=watch)
+        return shared.classify(images, probabilities=probabilities, watch=watch, unreadable=unreadable)
 
     def shared_budget(
         self,
@@ -158,10 +164,10 @@ class Model:
         clock = Stopwatch()
         if rule is None:
             rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
-        # Seconds, and multiply-adds of whole layers, are not to be compared with what is spent.
-        comparable = limited and chosen.unit_ == "multiply-adds" and chosen.costs_.tolist() == list(self.costs)
+        # Multiply-adds of whole layers are not to be compared with what is spent.
+        comparable = limited and (chosen.unit_ == "seconds" or chosen.costs_.tolist() == list(self.costs))
         asked = chosen.budget_ if comparable else None
-        return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked)
+        return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked, unit=chosen.unit_)
 
     def stream(
         self,
@@ -172,22 +178,34 @@ class Model:
         policy: Policy | None = None,
         method: Method = "accuracy",
         batch: int = 1,
+        unreadable: Unreadable = "fatal",
     ) -> Iterator[One]:
         """Answer images as they come, in their order, and hold the average budget while they drift. May go on for ever.
 
         - batch: images that are awaited and computed together, at most 32
+        - unreadable: an image that cannot be read ends it (`fatal`), or is answered by why it cannot (`skip`): `error`
         """
+        check_choice("unreadable", unreadable, get_args(Unreadable))
         rows = self._rows(batch, steady=True)
         chosen = self._choose(budget, seconds, policy, rows, method)
         limited = not (budget is None and seconds is None and policy is None)  # or else there is nothing to hold
         rule = self._rule(chosen, None, steady=limited)
-        return self._stream(batches(images, self.engine.images, rows), rule)
+        unread: dict[int, str] = {}
+        given = batches(images, self.engine.images, rows, None if unreadable == "fatal" else unread)
+        return self._stream(given, rows, rule, unread)
 
-    def _stream(self, given: Iterator[NDArray[Any]], rule: SpendingRule) -> Iterator[One]:
+    def _stream(
+        self, given: Iterator[NDArray[Any]], rows: int, rule: SpendingRule, unread: dict[int, str]
+    ) -> Iterator[One]:
+        """Batch by batch; `unread` has those of its images that have no pixels, by their numbers among all."""
+        first = 0
         for pixels in given:
             collected = Collected(self.costs, self.classes)
-            for answered in answers(self.engine, [pixels], rule, batch=len(pixels)):
-                collected.add(answered)
+            errors = {number - first: unread.pop(number) for number in list(unread)}
+            first += len(pixels) + len(errors)
+            for answered in answers(self.engine, [pixels], rule, batch=rows):
+                collected.add(answered._replace(images=among_all(answered.images, errors)))
+            collected.add_unread(errors)
             yield from collected.result()
 
     def _rows(self, batch: int | None, *, steady: bool) -> int:
@@ -340,30 +358,42 @@ class Model:
     # One image, until time is up
 
     def anytime(
-        self, image: ImageLike, *, deadline_ms: float | None = None, measure: Measure = "largest"
+        self, image: ImageLike, *, deadline_ms: Amount | None = None, measure: Measure = "largest"
     ) -> Iterator[Step]:
         """The answers of the exits, each as soon as it is there.
 
-        - deadline_ms: from now; the next stage starts only if, by this machine's profile, it ends in time, and the
+        - deadline_ms: from now, a number, or text with a unit (`"5ms"`); reading a file is part of it (the `seconds` of
+          a step begin after that). The next stage starts only if, by this machine's profile, it ends in time, and the
           first always does. Without a profile of single images, stages are measured first, for a tenth of a second:
           call `profile()` beforehand where that matters
         """
         if deadline_ms is None:
             return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure)
-        seconds = check_number("deadline_ms", deadline_ms, low=0) / 1e3
+        seconds = _seconds(deadline_ms)
         times = self._times(1).careful
         end = time.perf_counter() + seconds
-        return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure, end, times)
+        pixels, margin = pixels_of(image, self.engine.images), self._margin.factor
+        return steps(self.engine, pixels, self.classes, measure, end, times, margin)
 
-    def answer(self, image: ImageLike, *, deadline_ms: float, measure: Measure = "largest") -> Step:
-        """The best answer that a deadline allows; there always is one."""
+    def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
+        """The best answer that a deadline allows; there always is one.
+
+        The time to read a file counts: where that takes all, the first exit answers.
+        """
+        start = time.perf_counter()
         *_, last = self.anytime(image, deadline_ms=deadline_ms, measure=measure)
+        late = time.perf_counter() - start > 1.1 * _seconds(deadline_ms)  # not just so
+        self._margin.note(late=late and last.exit > 1)  # nobody can begin fewer stages than one
         return last
 
     def start(self, image: ImageLike, *, measure: Measure = "largest") -> Running:
         """Classify in the background: the newest answer can be had at any moment."""
         pixels = np.array(pixels_of(image, self.engine.images))  # a copy: the caller may use the memory again
         return Running(steps(self.engine, pixels, self.classes, measure))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by where its bundle is, and loaded from there: for other processes of this machine."""
+        return _reloaded, (self.bundle.folder.resolve(), type(self.engine), self.engine.options)
 
     def __repr__(self) -> str:
         side, exits = self.manifest.images.side, len(self.costs)
@@ -389,3 +419,16 @@ class Model:
             f"<p><b>{escape(self.manifest.name)}</b>: {escape(about)}</p>"
             f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
         )
+
+
+def _reloaded(folder: Path, engine: Callable[..., Engine], options: dict[str, Any]) -> Model:
+    bundle = Bundle(folder)
+    bundle.check()
+    return Model(bundle, engine(bundle, **options))
+
+
+def _seconds(deadline_ms: Amount) -> float:
+    """Of a deadline in milliseconds, or with its unit."""
+    if isinstance(deadline_ms, str):
+        return parse_seconds(deadline_ms)
+    return check_number("deadline_ms", deadline_ms, low=0) / 1e3

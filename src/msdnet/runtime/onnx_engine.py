@@ -140,6 +140,10 @@ class OnnxEngine(Engine):
         values = binding.get_outputs()
         return [np.from_dlpack(value) if hasattr(value, "__dlpack__") else value.numpy() for value in values]
 
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"threads": self.threads}
+
     def __repr__(self) -> str:
         return f"OnnxEngine(threads={self.threads})"
 

@@ -2,8 +2,8 @@
 
 import operator
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, SupportsIndex, overload
 
 import numpy as np
@@ -17,7 +17,7 @@ __all__ = ["Collected", "One", "Result"]
 
 
 class One(NamedTuple):
-    """What became of one image."""
+    """What became of one image. One that could not be read has the label -1, the exit 0 and an error."""
 
     label: int
     name: str
@@ -28,11 +28,16 @@ class One(NamedTuple):
     cost: float
     seconds: float
     """From the start until it was answered."""
+    error: str | None = None
+    """Why it could not be read, if so."""
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Arrays in the order of the images, and what they took in all."""
+    """Arrays in the order of the images, and what they took in all.
+
+    Images that could not be read, where they were to be skipped, have the label -1, the exit 0 and an error.
+    """
 
     labels: NDArray[np.integer]
     confidences: NDArray[np.floating]
@@ -50,22 +55,27 @@ class Result:
     budget: float | None = None
     """Multiply-adds per image that were asked for, if they were, counted as they are computed; `cost` is what was
     spent."""
+    time_budget: float | None = None
+    """Seconds per image that were asked for, if they were."""
+    errors: Mapping[int, str] = field(default_factory=dict)
+    """By the numbers of the images that could not be read, why not."""
 
     @property
     def costs(self) -> NDArray[np.int64]:
         """Multiply-adds of each image."""
-        costs: NDArray[np.int64] = np.array(self.exit_costs, dtype=np.int64)[self.exits - 1]
+        costs: NDArray[np.int64] = np.array((0, *self.exit_costs), dtype=np.int64)[self.exits]
         return costs
 
     @property
     def cost(self) -> float:
-        """Multiply-adds per image, on average."""
-        return float(self.costs.mean()) if len(self) else 0.0
+        """Multiply-adds per image, on average over those that were read."""
+        read = len(self) - len(self.errors)
+        return float(self.costs.sum() / read) if read else 0.0
 
     @property
     def names(self) -> list[str]:
         """The classes' names."""
-        return [self.classes[label] for label in self.labels]
+        return ["" if label < 0 else self.classes[label] for label in self.labels]
 
     @property
     def exit_counts(self) -> tuple[int, ...]:
@@ -85,6 +95,8 @@ class Result:
         number = operator.index(image)
         label, exit = int(self.labels[number]), int(self.exits[number])
         sure, after = float(self.confidences[number]), float(self.times[number])
+        if not exit:
+            return One(label, "", sure, exit, 0, after, self.errors[range(len(self))[number]])
         return One(label, self.classes[label], sure, exit, self.exit_costs[exit - 1], after)
 
     def __iter__(self) -> Iterator[One]:
@@ -93,10 +105,12 @@ class Result:
     def __repr__(self) -> str:
         share = self.cost / self.exit_costs[-1]
         asked = "" if self.budget is None else f", budget {in_millions(self.budget)} M"
+        time_asked = "" if self.time_budget is None else f" (budget {self.time_budget:.3g} s each)"
+        unread = f"; {len(self.errors):,} could not be read" if self.errors else ""
         return (
-            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s, {in_millions(self.cost)} M "
-            f"multiply-adds per image ({share:.0%} of the full network{asked}); left at exits 1 to "
-            f"{len(self.exit_costs)}: {' '.join(map(str, self.exit_counts))}>"
+            f"<msdnet.Result: {counted(len(self), 'image')} in {self.seconds:.3g} s{time_asked}, "
+            f"{in_millions(self.cost)} M multiply-adds per image ({share:.0%} of the full network{asked}); "
+            f"left at exits 1 to {len(self.exit_costs)}: {' '.join(map(str, self.exit_counts))}{unread}>"
         )
 
 
@@ -110,8 +124,10 @@ class Collected:
         *,
         keep_probabilities: bool = False,
         budget: float | None = None,
+        time_budget: float | None = None,
     ) -> None:
-        self._costs, self._classes, self._budget = tuple(costs), classes, budget
+        self._costs, self._classes, self._budget, self._time_budget = tuple(costs), classes, budget, time_budget
+        self._errors: dict[int, str] = {}
         self._labels, self._confidences, self._exits = _Column(np.int32), _Column(np.float32), _Column(np.int16)
         self._times, self._start = _Column(np.float32), time.perf_counter()
         self._probabilities = _Column(np.float32, len(classes)) if keep_probabilities else None
@@ -124,6 +140,16 @@ class Collected:
         if self._probabilities is not None:
             self._probabilities.put(answers.images, answers.probabilities)
 
+    def add_unread(self, errors: Mapping[int, str]) -> None:
+        numbers = np.array(list(errors), dtype=np.int64)
+        if len(numbers):
+            self._labels.put(numbers, -1)
+            for column in (self._confidences, self._exits, self._probabilities):
+                if column is not None:
+                    column.put(numbers, 0)
+            self._times.put(numbers, time.perf_counter() - self._start)
+            self._errors.update(errors)
+
     def result(self) -> Result:
         return Result(
             self._labels.values,
@@ -135,6 +161,8 @@ class Collected:
             self._times.values,
             None if self._probabilities is None else self._probabilities.values,
             self._budget,
+            self._time_budget,
+            self._errors,
         )
 
 

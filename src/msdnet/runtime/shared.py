@@ -4,11 +4,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import get_args
 
-from msdnet.policy import Answers, SpendingRule
+from msdnet.checks import check_choice
+from msdnet.files import Unreadable
+from msdnet.naming import counted
+from msdnet.policy import Answers, SpendingRule, Unit
 from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import Images, batches
+from msdnet.runtime.images import Images, among_all, batches
 from msdnet.runtime.result import Collected, Result
 
 __all__ = ["SharedBudget", "Stopwatch"]
@@ -46,9 +50,12 @@ class SharedBudget:
         batch: int,
         clock: Stopwatch,
         budget: float | None,
+        unit: Unit = "multiply-adds",
     ) -> None:
         self._engine, self._classes, self._rule = engine, classes, rule
         self._batch, self._clock, self._budget = batch, clock, budget
+        self._unit: Unit = unit
+        self._images, self._cost = 0, 0
         self._one_call = threading.Lock()
         self._caller: int | None = None
 
@@ -57,18 +64,52 @@ class SharedBudget:
         """That all calls took so far, reading included."""
         return self._clock()
 
+    @property
+    def images(self) -> int:
+        """That were answered so far."""
+        return self._images
+
+    @property
+    def spent(self) -> float:
+        """On all of them: multiply-adds, or seconds where the budget is time."""
+        return self._clock() if self._unit == "seconds" else float(self._cost)
+
+    @property
+    def left(self) -> float | None:
+        """Of their budgets, for those that come next; less than nothing where more was spent. None without a budget."""
+        return None if self._budget is None else self._images * self._budget - self.spent
+
+    def __repr__(self) -> str:
+        scale, unit = (1e3, "ms") if self._unit == "seconds" else (1e-6, "M multiply-adds")
+        of = "" if self._budget is None else f" of {scale * self._images * self._budget:,.1f}"
+        return f"<msdnet.SharedBudget: {counted(self._images, 'image')}, {scale * self.spent:,.1f}{of} {unit} spent>"
+
     def classify(
-        self, images: Images, *, probabilities: bool = False, watch: Callable[[Answers], None] | None = None
+        self,
+        images: Images,
+        *,
+        probabilities: bool = False,
+        watch: Callable[[Answers], None] | None = None,
+        unreadable: Unreadable = "fatal",
     ) -> Result:
         """Classify some more images; all arguments as those of `Model.classify`."""
+        check_choice("unreadable", unreadable, get_args(Unreadable))
         engine, rows = self._engine, self._batch
+        asked, time_asked = (None, self._budget) if self._unit == "seconds" else (self._budget, None)
+        unread: dict[int, str] = {}
         with self._my_turn(), self._clock:
-            collected = Collected(engine.costs, self._classes, keep_probabilities=probabilities, budget=self._budget)
-            given = batches(images, engine.images, rows)
-            for answered in answers(engine, given, self._rule, batch=rows):
+            collected = Collected(
+                engine.costs, self._classes, keep_probabilities=probabilities, budget=asked, time_budget=time_asked
+            )
+            given = batches(images, engine.images, rows, None if unreadable == "fatal" else unread)
+            for read in answers(engine, given, self._rule, batch=rows):
+                answered = read._replace(images=among_all(read.images, unread))
+                self._images += len(answered.images)
+                self._cost += len(answered.images) * engine.costs[answered.exit - 1]
                 collected.add(answered)
                 if watch is not None:
                     watch(answered)
+            collected.add_unread(unread)
         return collected.result()
 
     @contextmanager
