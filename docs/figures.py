@@ -161,7 +161,7 @@ def install_size() -> Iterator[str]:
 
 def service_deadlines() -> Iterator[str]:
     found = _result("service_cpu")
-    yield f"| threads | beside it | answers after {found['deadline_ms']} ms | mean exit | load of the machine |"
+    yield f"| threads | beside it | answers after {found['deadline_ms']} ms | mean exit | load |"
     yield "|---|---|---|---|---|"
     for one in found["deadlines"]:
         beside = "a busy loop" if one["busy_loops"] else "nothing of ours"
