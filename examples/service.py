@@ -25,15 +25,18 @@ class Classify(BaseHTTPRequestHandler):
     """One picture in the body of a request, one answer."""
 
     def do_POST(self) -> None:
-        picture = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
+            picture = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             step = model.answer(picture, deadline_ms=50)
             status, told = 200, {"label": step.name, "confidence": step.confidence, "exit": step.exit}
         except ValueError as error:
             status, told = 400, {"error": str(error)}
+        line = json.dumps(told).encode() + b"\n"
         self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(line)))
         self.end_headers()
-        self.wfile.write(json.dumps(told).encode())
+        self.wfile.write(line)
 
 
 with HTTPServer(("127.0.0.1", options.port), Classify) as server:

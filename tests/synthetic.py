@@ -53,7 +53,7 @@ def run(rule: SpendingRule, confidence: _Floats, at_once: int) -> NDArray[np.int
     exits = np.zeros(len(confidence), dtype=np.intp)
     for first in range(0, len(confidence), at_once):
         images = np.arange(first, min(first + at_once, len(confidence)))
-        rule.arrive(len(images))
+        rule.arrive(images)
         for exit in range(confidence.shape[1]):
             leaves = rule.leaves(asked(exit, confidence[images, exit], images))
             exits[images[leaves]] = exit

@@ -4,12 +4,13 @@ Training needs torch, which is imported when `fit` is called. What was trained r
 process, on another machine: a pickled classifier carries its bundle.
 """
 
+import os
+import shutil
 import signal
 from collections.abc import Mapping
-from contextlib import ExitStack
 from numbers import Integral
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any, Self
 from weakref import finalize
 
@@ -245,13 +246,17 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _open(self) -> None:
         """Put the bundle on ONNX Runtime; its folder is there for as long as anyone has the bundle."""
-        with ExitStack() as ending:
-            scratch = ending.enter_context(TemporaryDirectory(prefix="msdnet-"))
+        scratch = mkdtemp(prefix="msdnet-")
+        try:
             _write(self._files, Path(scratch))
             bundle = Bundle(scratch)
             bundle.check()
-            self.model_, self._threads = Model(bundle, OnnxEngine(bundle, threads=self.threads)), self.threads
-            finalize(bundle, ending.pop_all().close)
+            model = Model(bundle, OnnxEngine(bundle, threads=self.threads))
+        except BaseException:
+            _remove(scratch, os.getpid())
+            raise
+        finalize(bundle, _remove, scratch, os.getpid())
+        self.model_, self._threads = model, self.threads
         held_out = bundle.manifest.held_out
         assert held_out is not None
         self.costs_, self.held_out_accuracy_ = self.model_.costs, held_out.accuracy
@@ -319,6 +324,12 @@ def _bundle(
     except Interrupted as stopped:
         signal.raise_signal(stopped.signal_number)  # the run is gone: nothing but the signal is left to tell of
         raise
+
+
+def _remove(folder: str, process: int) -> None:
+    """What a process has made is not for its children, which a fork gives the same objects."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:

@@ -78,7 +78,9 @@ class NetworkConfig(ABC):
     input_channels: int = 3
     """Channels of an image: 1 for grey, 3 for colour."""
 
-    def __init_subclass__(cls, kind: str | None) -> None:
+    def __init_subclass__(cls, kind: str | None = "") -> None:
+        if kind == "":
+            raise TypeError(f'{cls.__name__} needs a kind: class {cls.__name__}(NetworkConfig, kind="own")')
         if kind is not None:
             cls.kind = kind
             cls._kinds.register(kind, cls)
@@ -117,7 +119,8 @@ class NetworkConfig(ABC):
         if kind not in list(cls._kinds):
             raise UnknownKindError(
                 f"a network config: kind must be one of {', '.join(cls._kinds)}; got {kind!r} "
-                "(one of your own is known once the module that defines it is imported: msdnet --import MODULE ...)"
+                "(one of your own is known once the module that defines it is imported; on the command line: "
+                "msdnet --import MODULE ...)"
             )
         chosen = cls._kinds[kind]
         if not issubclass(chosen, cls):

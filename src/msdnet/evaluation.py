@@ -5,6 +5,7 @@ not depend on which others are computed beside it.
 """
 
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -119,10 +120,11 @@ class Evaluation:
         return tuple(self.correct.mean(axis=0).tolist())
 
     @property
-    def calibration_error(self) -> tuple[float, ...]:
+    def calibration_error(self) -> tuple[float, ...] | None:
         """Of every exit, the expected calibration error (ECE) of its largest probability, in 15 bins of equal width."""
-        sure = self.confidence if self.largest is None else self.largest
-        return tuple(reliability(*exit)[2] for exit in zip(sure.T, self.correct.T, strict=True))
+        if self.largest is None:
+            return None
+        return tuple(reliability(*exit)[2] for exit in zip(self.largest.T, self.correct.T, strict=True))
 
     @property
     def nll(self) -> tuple[float, ...] | None:
@@ -191,7 +193,7 @@ class Evaluation:
             "costs": list(manifest.costs),
             "whole_costs": list(manifest.whole_costs),
             "accuracy": list(self.accuracy),
-            "calibration_error": list(self.calibration_error),
+            "calibration_error": None if self.calibration_error is None else list(self.calibration_error),
             "nll": None if self.nll is None else list(self.nll),
             "held_out_accuracy": None if manifest.held_out is None else list(manifest.held_out.accuracy),
             "points": [asdict(point) for point in points],
@@ -263,7 +265,7 @@ def evaluate(
     """
     _check(model, data)
     check_choice("unreadable", unreadable, get_args(Unreadable))
-    named = ((image if isinstance(image, str) else f"image {row}", image) for row, image in enumerate(data.images))
+    named = ((_name_of(row, image), image) for row, image in enumerate(data.images))
     readable = Readable(named, model.engine.images)
     images, numbers = (data.images, range(len(data.labels))) if unreadable == "fatal" else (readable, readable.rows)
     rows = model.engine.best_batch if batch is None else check_whole("batch", batch)
@@ -286,6 +288,10 @@ def evaluate(
         unread=unread,
         **{kept: np.concatenate([part[kept] for part in parts]) for kept in parts[0]},
     )
+
+
+def _name_of(row: int, image: object) -> str:
+    return os.fspath(image) if isinstance(image, str | os.PathLike) else f"number {row}"
 
 
 def _judged(said: NDArray[np.floating], labels: NDArray[np.int64], measure: Measure) -> dict[str, NDArray[Any]]:

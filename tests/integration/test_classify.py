@@ -166,7 +166,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, picture
     assert b"; 3 could not be read;" in table
     nothing = run("classify", str(tmp_path), "--model", str(tiny.folder))
     assert nothing.returncode == 1
-    assert b"no picture could be read of 2" in nothing.stderr
+    assert b"none of the pictures (2) could be read" in nothing.stderr
 
 
 def test_formats_that_are_not_read_are_called_by_their_names(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_folder_without_permission_is_named(
     told = capsys.readouterr()
     assert told.err == f"msdnet: {pictures / 'odd'}: Permission denied\n"
     assert len(told.out.splitlines()) == 3 + 1
-    with pytest.raises(ValueError, match="no picture could be read of 1"):
+    with pytest.raises(ValueError, match=r"none of the pictures \(1\) could be read"):
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
 
@@ -290,7 +290,7 @@ def test_pictures_of_other_formats_come_by_a_pipe(tiny: Bundle, kind: str, head:
     done = run("classify", "-", "--model", str(tiny.folder), given=head + bytes(range(10, 100)))
     told = f"msdnet: -: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)\n"
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == told + "msdnet: no picture could be read of 1\n"
+    assert done.stderr.decode() == told + "msdnet: none of the pictures (1) could be read\n"
 
 
 def test_a_picture_may_come_bit_by_bit() -> None:
@@ -410,7 +410,7 @@ def test_of_two_pictures_in_a_pipe_the_second_is_told_of(tiny: Bundle, pictures:
         done = run("classify", "-", "--model", str(tiny.folder), "--json", given=both)
         answered, told = map(json.loads, done.stdout.splitlines())
         assert (done.returncode, answered["image"], told["image"]) == (3, "-", "-")
-        assert told["error"] == "another picture follows the first, and is not read: several come by their paths"
+        assert told["error"] == "only the first picture of a pipe is read; to classify several, send their paths"
     of_a_phone, picture = io.BytesIO(), Image.new("RGB", (20, 20))
     picture.save(of_a_phone, "MPO", save_all=True, append_images=[picture])
     assert of_a_phone.getvalue().count(b"\xff\xd9\xff\xd8\xff") == 1
@@ -422,7 +422,10 @@ def test_what_is_no_list_is_not_taken_for_one(tiny: Bundle) -> None:
     done = run("classify", "-", "--model", str(tiny.folder), given=noise)
     assert done.returncode == 1
     told = done.stderr.decode().splitlines()
-    assert told == ["msdnet: -: neither a picture nor a list of paths", "msdnet: no picture could be read of 1"]
+    assert told == [
+        "msdnet: -: neither a picture nor a list of paths",
+        "msdnet: none of the pictures (1) could be read",
+    ]
     done = run("classify", "-", "--model", str(tiny.folder), given=b"long\x07" * 1000)
     assert done.returncode == 1
     long = run("classify", "x" * 5000, "--model", str(tiny.folder)).stderr
@@ -482,7 +485,7 @@ def test_time_that_was_not_kept_is_told_as_time(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(SharedBudget, "seconds", 1.0)
     given = ("classify", *map(str, names), "--model", "cifar10-small", "--time", "50ms", "--threads", "1")
     told = run_here(*given)
-    assert "an image took 250 ms on average, reading included, 5.0 times its time; --hard" in told.stderr
+    assert "an image took 250 ms on average, reading included, 5.0 times what it may; --hard" in told.stderr
     assert "harder" not in told.stderr
     assert "its time\n" in run_here(*given, "--hard").stderr
 
@@ -502,7 +505,10 @@ def test_few_images_are_timed_when_all_is_warm(tiny: Bundle, pictures: Path, mon
 
 def test_no_clock_is_watched_where_all_have_left_at_once(tiny: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
     policy = msdnet.load(tiny.folder).policy(seconds="1s")
-    for left, told in (([7, 0, 0], " times its time\n"), ([6, 1, 0], " times its time; --hard watches the clock\n")):
+    for left, told in (
+        ([7, 0, 0], " times what it may\n"),
+        ([6, 1, 0], " times what it may; --hard watches the clock\n"),
+    ):
         _tell_what_became_of(policy, left, 1e4, hard=False, steady=False)
         assert capsys.readouterr().err.endswith(told)
 

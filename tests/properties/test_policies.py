@@ -227,8 +227,8 @@ class Adversary:
             yield self.costs[self.reached]
 
     def _arrive(self, count: int) -> None:
-        self.rule.arrive(count)
         new = np.arange(len(self.reached), len(self.reached) + count)
+        self.rule.arrive(new)
         self.reached = np.append(self.reached, np.zeros(count, dtype=np.intp))
         self.answered = np.append(self.answered, np.zeros(count, dtype=np.intp))
         self.waiting[0] = np.append(self.waiting[0], new)

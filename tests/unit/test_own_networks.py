@@ -22,7 +22,7 @@ from msdnet.training.display import Display
 from tests.helpers import ColouredSquares, run_here
 
 RECIPE = Recipe(name="quick", epochs=1, batch_size=16)
-UNKNOWN = "got 'own' .*once the module that defines it is imported: msdnet --import MODULE"
+UNKNOWN = "got 'own' .*once the module that defines it is imported; on the command line: msdnet --import MODULE"
 
 
 @dataclass(frozen=True, kw_only=True)

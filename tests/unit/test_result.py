@@ -20,7 +20,7 @@ from msdnet.amounts import in_millions
 from msdnet.bundle import Bundle
 from msdnet.files import Labelled
 from msdnet.machine import cores
-from msdnet.policy import FixedThresholds, Policy
+from msdnet.policy import FixedThresholds, Policy, SpendingRule
 from msdnet.runtime import Answers, Model, One, answers
 from tests.unit.test_runtime import IMAGES, Counting, Later, middle, splitting, sure_policy
 
@@ -109,6 +109,56 @@ def test_many_images_may_be_unreadable(model: Model) -> None:
     np.testing.assert_array_equal(result.labels[read], expected.labels[[k % 50 for k in read]])
     only_bad = model.classify([b""] * 3, budget=middle(model), unreadable="skip", probabilities=True)
     assert (len(only_bad), only_bad.cost, only_bad.exit_counts) == (3, 0.0, (0, 0, 0))
+
+
+def test_a_hard_budget_holds_for_those_that_were_read(model: Model) -> None:
+    """Whoever counts what is given would spend the budgets of those that never come on the others."""
+    eager = splitting(model)
+    eager.thresholds_[:-1] = 2.0  # never sure enough: all would go on to the last exit
+    for bad in ([b""] * 40 + list(IMAGES), list(IMAGES) + [b""] * 40):
+        for group in (None, 10):
+            result = model.classify(bad, policy=eager, hard=True, group=group, unreadable="skip")
+            assert result.budget is not None
+            assert result.cost <= result.budget
+
+
+def test_rules_and_watchers_number_images_alike(model: Model) -> None:
+    seen: dict[str, list[int]] = {"rule": [], "watch": []}
+
+    class Noting(SpendingRule):
+        def leaves(self, asked: Answers) -> NDArray[np.bool_]:
+            seen["rule"] += asked.images.tolist()
+            return np.ones(len(asked.images), bool)
+
+    model.classify(
+        SOME_BAD,
+        rule=Noting(),
+        batch=2,
+        unreadable="skip",
+        watch=lambda answered: seen["watch"].extend(answered.images.tolist()),
+    )
+    assert seen == {"rule": [1, 3, 4], "watch": [1, 3, 4]}
+
+
+def test_a_batch_in_a_tensor_is_refused_like_one_in_an_array(model: Model) -> None:
+    bad = IMAGES[:4] / np.float32(255)
+    bad[3] = np.nan
+    for several in ([bad], [torch.from_numpy(bad)]):
+        with pytest.raises(ValueError, match="image 3: pixels must be"):
+            model.classify(several, unreadable="skip")
+
+
+def test_measuring_stages_is_no_missed_deadline(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
+    model.answer(IMAGES[0], deadline_ms=50)
+    assert model._margin.factor == 1.0
+
+
+def test_without_an_end_nothing_is_left(model: Model) -> None:
+    shared = model.shared_budget(budget=math.inf)
+    shared.classify(IMAGES)
+    assert shared.left is None
+    assert "nan" not in repr(shared)
 
 
 def test_what_is_unreadable_is_fatal_or_skipped(model: Model) -> None:
@@ -234,8 +284,8 @@ class FewAtATime(FixedThresholds):
         self.under_way = 0
         self.noted: list[int] = []
 
-    def arrive(self, count: int) -> None:
-        self.under_way += count
+    def arrive(self, images: NDArray[np.integer]) -> None:
+        self.under_way += len(images)
         self.noted.append(self.under_way)
 
     def leaves(self, asked: Answers) -> NDArray[np.bool_]:

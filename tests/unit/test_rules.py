@@ -161,7 +161,9 @@ def test_the_papers_thresholds_where_one_classifies(model: Model) -> None:
     np.testing.assert_array_equal(
         model.shared_budget(budget=budget, method="paper").classify(IMAGES).exits, expected.exits
     )
-    assert len(list(model.stream(IMAGES, budget=budget, method="paper"))) == len(IMAGES)
+    steady = model.classify(IMAGES, policy=model.policy(budget, method="paper"), steady=True, batch=32)
+    streamed = model.stream(IMAGES, budget=budget, method="paper", batch=32)
+    assert [one.exit for one in streamed] == steady.exits.tolist()
     with pytest.raises(ValueError, match="method is how the thresholds of a budget are found"):
         model.classify(IMAGES, method="paper")
     with pytest.raises(ValueError, match="method must be one of accuracy, paper; got 'best'"):

@@ -34,25 +34,25 @@ def test_fixed_thresholds_are_the_policys() -> None:
 
 def test_a_hard_budget_is_given_to_the_least_sure() -> None:
     rule = HardBudget(fitted(), images=4)  # 4 x 20 in all: 4 x 10 are set aside, and 40 pay for two steps of 20
-    rule.arrive(4)
+    rule.arrive(np.arange(4))
     assert leaves(rule, [0.2, 0.1, 0.05, 0.3], [0, 1, 2, 3]) == [True, False, False, True]
 
 
 def test_a_hard_budget_that_knows_how_many_come_spends_ahead() -> None:
     known, unknown = HardBudget(fitted(), images=4), HardBudget(fitted())
     for rule in (known, unknown):
-        rule.arrive(2)
+        rule.arrive(np.arange(2))
     assert leaves(known, [0.1, 0.1], [0, 1]) == [False, False]
     assert leaves(unknown, [0.1, 0.1], [0, 1]) == [False, True]  # two images have brought 20, one step
     for rule in (known, unknown):
-        rule.arrive(2)
+        rule.arrive(np.arange(2))
     assert leaves(known, [0.1, 0.1], [2, 3]) == [True, True]
     assert leaves(unknown, [0.1, 0.1], [2, 3]) == [False, True]
 
 
 def test_groups_share_a_hard_budget_among_themselves() -> None:
     rule = HardBudget(fitted(), images=5, group=2)
-    rule.arrive(5)
+    rule.arrive(np.arange(5))
     sure = [0.9, 0.9, 0.1, 0.1, 0.1]
     assert leaves(rule, sure, [0, 1, 2, 3, 4]) == [True, True, False, True, True]  # the last has only half a step
 
@@ -73,7 +73,7 @@ def test_a_hard_budget_of_time_pays_for_being_late(now: float, going_on: int) ->
     """Four first stages should have taken 40; what they took beyond that is missing from the 40 that are left."""
     times = iter([0.0, now])
     rule = HardBudget(fitted(), images=4, clock=lambda: next(times))
-    rule.arrive(4)
+    rule.arrive(np.arange(4))
     assert leaves(rule, [0.1] * 4, [0, 1, 2, 3]).count(False) == going_on
 
 
@@ -84,15 +84,15 @@ def test_a_hard_budget_of_time_has_no_groups() -> None:
 
 def test_a_hard_budget_for_no_images() -> None:
     rule = HardBudget(fitted(), images=0)
-    rule.arrive(0)
+    rule.arrive(np.arange(0))
     assert leaves(rule, [], []) == []
 
 
 def test_a_hard_budget_refuses_more_images_than_it_was_set_for() -> None:
     rule = HardBudget(fitted(), images=3)
-    rule.arrive(3)
+    rule.arrive(np.arange(3))
     with pytest.raises(ValueError, match="set for 3 images, and more have come"):
-        rule.arrive(1)
+        rule.arrive(np.arange(1))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_not_a_number_leaves_at_once() -> None:
     """Nothing more is spent on it, and it has an answer."""
     hard, steady = HardBudget(fitted()), SteadyBudget(PolicyFamily(*answers(50, 0), COSTS), 50e6)
     for rule in (FixedThresholds(fitted()), hard, steady):
-        rule.arrive(2)
+        rule.arrive(np.arange(2))
         for exit in (0, 1):
             assert rule.leaves(asked(exit, np.full(2, math.nan), np.arange(2))).tolist() == [True, True]
 

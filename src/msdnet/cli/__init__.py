@@ -73,7 +73,8 @@ def _import(module: str | None) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # it was found, and what it needs was not
-        raise ValueError(f"--import {module}: no module of this name is in this folder, or installed") from error
+        hint = f"; did you mean {module.removesuffix('.py')}?" if module.endswith(".py") else ""
+        raise ValueError(f"--import {module}: no module of this name is in this folder, or installed{hint}") from error
 
 
 @app.callback()

@@ -182,7 +182,8 @@ def _tell_if_late(policy: "Policy", each: float, *, kept: bool) -> None:
     if each > 1.1 * policy.budget_:
         times, keep = each / policy.budget_, "" if kept else "; --hard watches the clock"
         typer.echo(
-            f"msdnet: an image took {1e3 * each:.3g} ms on average, reading included, {times:.1f} times its time{keep}",
+            f"msdnet: an image took {1e3 * each:.3g} ms on average, reading included, {times:.1f} times what it "
+            f"may{keep}",
             err=True,
         )
 
@@ -233,7 +234,7 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
     from msdnet.pixels import ENDINGS
 
     if unread:
-        raise ValueError(f"no picture could be read of {unread:,}")
+        raise ValueError(f"none of the pictures ({unread:,}) could be read")
     searched = f" (folders are searched for {' '.join(ENDINGS)})" if any(Path(path).is_dir() for path in paths) else ""
     raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 

@@ -17,7 +17,7 @@ __all__ = ["NamedImage", "check_streams", "find_pictures"]
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
 _TOGETHER = 256  # pictures: full batches at most stages, and soon answered
-_IGNORED = "another picture follows the first, and is not read: several come by their paths"
+_IGNORED = "only the first picture of a pipe is read; to classify several, send their paths"
 # Where a PNG or JPEG file ends and another begins. (A thumbnail within a file is followed by something else.)
 _SECOND = re.compile(rb"(?:IEND\xaeB`\x82|\xff\xd9)(?:\xff\xd8\xff|\x89PNG\r\n)")
 _NO_TEXT = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
@@ -107,10 +107,16 @@ def _beginning(pipe: int) -> bytes:
     from msdnet.pixels import HEAD
 
     content = more = os.read(pipe, _AT_ONCE)
-    while more and len(content) < HEAD and b"\n" not in content:
+    while more and len(content) < HEAD and b"\n" not in content and not _ends_a_path(content):
         more = os.read(pipe, _AT_ONCE)
         content += more
     return content
+
+
+def _ends_a_path(content: bytes) -> bool:
+    """Whether a zero ends the path of a file that is there; in the head of a picture it ends none."""
+    path, zero, _ = content.partition(b"\0")
+    return bool(path and zero) and os.path.lexists(path)
 
 
 def _is_list(content: bytes) -> bool:

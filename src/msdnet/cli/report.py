@@ -57,12 +57,13 @@ def report(
     Example: msdnet report bundles/first --data cifar/ --out report.html
     """
     import msdnet
+    from msdnet.models import is_model
     from msdnet.report import write_report
 
     check_file_writable(out)
     if figures is not None:
         check_folder_writable(figures)
-    run = Path(target) if is_run(Path(target)) else None
+    run = Path(target) if is_run(Path(target)) and not is_model(target) else None
     unreadable: Unreadable = "skip" if skip_unreadable else "fatal"
     with tempfile.TemporaryDirectory() as scratch:
         place = None if data == SAMPLES else data

@@ -6,7 +6,7 @@ from pathlib import Path
 from msdnet.bundle import MANIFEST, Bundle
 from msdnet.naming import did_you_mean
 
-__all__ = ["find_bundle", "model_names"]
+__all__ = ["find_bundle", "is_model", "model_names"]
 
 
 def model_names() -> list[str]:
@@ -19,14 +19,23 @@ def find_bundle(model: str | Path) -> Bundle:
 
     Some other folder of a model's name, which happens to lie here, hides no model.
     """
-    name, known = str(model), model_names()
-    is_path = Path(name).name != name or name.startswith(".")
-    if name in known and not is_path and not (Path(model) / MANIFEST).is_file():
+    name = str(model)
+    if is_model(model):
         return Bundle(_here() / name)
-    if not is_path and not Path(model).exists():
-        hint = did_you_mean(name, known)
+    if not _is_path(name) and not Path(model).exists():
+        hint = did_you_mean(name, model_names())
         raise FileNotFoundError(f"no folder and no model of the package is called {name!r}; {hint}")
     return Bundle(model)
+
+
+def is_model(model: str | Path) -> bool:
+    """Whether it is a model of the package that is meant, whatever lies here."""
+    name = str(model)
+    return name in model_names() and not _is_path(name) and not (Path(model) / MANIFEST).is_file()
+
+
+def _is_path(name: str) -> bool:
+    return Path(name).name != name or name.startswith(".")
 
 
 def _here() -> Path:

@@ -52,8 +52,8 @@ class SpendingRule(ABC):
     at_a_time: int | None = None
     """At most so many images may be under way; none: as many as one likes."""
 
-    def arrive(self, count: int) -> None:  # noqa: B027  (most rules need not know)
-        """So many more images are about to take the first stage."""
+    def arrive(self, images: NDArray[np.integer]) -> None:  # noqa: B027  (most rules need not know)
+        """Images of these numbers are about to take the first stage."""
 
     @abstractmethod
     def leaves(self, asked: Answers) -> _Mask:
@@ -120,13 +120,13 @@ class HardBudget(SpendingRule):
         self._done = 0.0  # what the stages that have run so far should have taken
         self._purses: dict[int, float] = {}  # what a group may still spend past the first exit
 
-    def arrive(self, count: int) -> None:
-        first, self._arrived = self._arrived, self._arrived + count
+    def arrive(self, images: NDArray[np.integer]) -> None:
+        self._arrived += len(images)
         if self.clock is not None and self._started is None:
             self._started = self.clock()
         if self.images is not None and self._arrived > self.images:
             raise ValueError(f"a hard budget was set for {self.images} images, and more have come")
-        groups, counts = np.unique(self._group_of(np.arange(first, self._arrived)), return_counts=True)
+        groups, counts = np.unique(self._group_of(images), return_counts=True)
         for group, arrived in zip(groups.tolist(), counts.tolist(), strict=True):
             if self.images is None:
                 self._purses[group] = self._purses.get(group, 0.0) + arrived * self.allowance
@@ -196,8 +196,8 @@ class SteadyBudget(SpendingRule):
         self._foreseen = self._spent = self.MEMORY * (self.budget - float(self.costs[0]))
         self._rung = 0
 
-    def arrive(self, count: int) -> None:
-        first = float(self.costs[0])
+    def arrive(self, images: NDArray[np.integer]) -> None:
+        first, count = float(self.costs[0]), len(images)
         self._rung = self._choose()
         faded = float(np.exp(-count / self.MEMORY))
         self._foreseen = faded * self._foreseen + count * (float(self._expected[self._rung]) - first)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.amounts import in_millions
-from msdnet.evaluation import Evaluation, reliability, standard_error
+from msdnet.evaluation import BINS, Evaluation, reliability, standard_error
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, that_differ, usual_budgets
 from msdnet.published import Setting, published_for
@@ -160,7 +160,8 @@ def _leaving(evaluation: Evaluation) -> Section:
 
 def _reliability(evaluation: Evaluation) -> Section:
     panels, errors = [], []
-    for exit, answers in enumerate(zip(evaluation.confidence.T, evaluation.correct.T, strict=True), 1):
+    sure = evaluation.confidence if evaluation.largest is None else evaluation.largest
+    for exit, answers in enumerate(zip(sure.T, evaluation.correct.T, strict=True), 1):
         x, y, error = reliability(*answers)
         panels.append(Panel(f"exit {exit}: off by {100 * error:.1f}", x.tolist(), y.tolist()))
         errors.append(error)
@@ -168,7 +169,7 @@ def _reliability(evaluation: Evaluation) -> Section:
     text = (
         "On the diagonal, of the images that an exit is 80% sure of, 80% are right. Above it an exit is too modest, "
         f"below it too sure. On average over the exits they are off by {100 * float(np.mean(errors)):.1f} points "
-        "(expected calibration error, 15 bins)."
+        f"(expected calibration error, {BINS} bins)."
     )
     return Section("Reliability of the confidences", text, [("reliability", chart)])
 

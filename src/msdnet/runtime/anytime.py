@@ -23,7 +23,7 @@ class Margin:
 
     Where another process wants a core, a stage now and then takes many times as long as the one before it: no pace
     tells that beforehand. What helps is to begin fewer of them. Each deadline that is missed widens the margin, each
-    that is kept narrows it a little, so that about one in twenty is missed where the machine is as busy as that.
+    that is kept narrows it a little: in the long run one in twenty is missed, while there are stages to leave out.
     """
 
     WIDENED, NARROWED, WIDEST = 1.5, 0.98, 16.0

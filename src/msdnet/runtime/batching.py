@@ -9,7 +9,8 @@ idle meanwhile. No more stages are under way than that takes.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +24,18 @@ __all__ = ["answers", "every_exit"]
 
 
 def answers(
-    engine: Engine, batches: Iterable[NDArray[np.generic]], rule: SpendingRule, *, batch: int
+    engine: Engine,
+    batches: Iterable[NDArray[np.generic]],
+    rule: SpendingRule,
+    *,
+    batch: int,
+    unread: Mapping[int, str] = MappingProxyType({}),
 ) -> Iterator[Answers]:
     """Answers to all images of the batches, in the order in which they come about: each those that left together.
 
     - batch: images that are computed together; fewer where the rule takes fewer at a time
+    - unread: the numbers of images that are not in the batches, known when those after them come: the others are
+      numbered among all
     """
     if not isinstance(rule, SpendingRule):
         raise TypeError(f"a rule must be a SpendingRule (of msdnet.policy), got {rule!r}")
@@ -36,8 +44,8 @@ def answers(
         raise ValueError(f"the rule is for a network of {rule.exit_count} exits, this has {engine.exit_count}")
     rows = check_whole("batch", batch)
     if rule.at_a_time is not None:
-        rows = min(rows, rule.at_a_time)
-    return _Cascade(engine, rule, rows).run(batches)
+        rows = min(rows, check_whole("at_a_time", rule.at_a_time))
+    return _Cascade(engine, rule, rows).run(batches, unread)
 
 
 def every_exit(
@@ -55,6 +63,14 @@ def every_exit(
             one, state = run(state)
             said.append(one)
         yield np.stack(said, axis=1)
+
+
+def _among_all(numbers: NDArray[np.int64], unread: Mapping[int, str]) -> NDArray[np.int64]:
+    """The numbers of images among all, from those among the ones that were read."""
+    if not unread:
+        return numbers
+    read_before = np.fromiter(unread, np.int64) - np.arange(len(unread))  # each of those that were not
+    return numbers + np.searchsorted(read_before, numbers, side="right")
 
 
 class _Task(NamedTuple):
@@ -77,13 +93,14 @@ class _Cascade:
         self.numbers: list[list[NDArray[np.int64]]] = [[] for _ in range(engine.exit_count)]
         self.unused: list[list[Room]] = [[] for _ in range(engine.exit_count)]
 
-    def run(self, batches: Iterable[NDArray[np.generic]]) -> Iterator[Answers]:
+    def run(self, batches: Iterable[NDArray[np.generic]], unread: Mapping[int, str]) -> Iterator[Answers]:
         first = 0
         for images in batches:
             for start in range(0, len(images), self.batch):
                 part = images[start : start + self.batch]
-                self.rule.arrive(len(part))
-                self._launch(self.engine.begin(part), np.arange(first, first + len(part)))
+                numbers = _among_all(np.arange(first, first + len(part)), unread)
+                self.rule.arrive(numbers)
+                self._launch(self.engine.begin(part), numbers)
                 first += len(part)
                 while len(self.under_way) > self.engine.ahead:
                     yield from self._finish()

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import IO, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -12,7 +12,7 @@ from PIL import Image
 from msdnet.bundle import ImageSpec
 from msdnet.pixels import centre, cropped, opened, picture, reason
 
-__all__ = ["ImageLike", "Images", "Readable", "SupportsArray", "among_all", "batches", "count_of", "pixels_of"]
+__all__ = ["ImageLike", "Images", "Readable", "SupportsArray", "batches", "count_of", "pixels_of"]
 
 
 class SupportsArray(Protocol):
@@ -92,15 +92,6 @@ def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] |
     return _batches(_pieces(several, spec, size, unread), size, borrowed=borrowed)
 
 
-def among_all(numbers: NDArray[np.integer], unread: Mapping[int, str]) -> NDArray[np.integer]:
-    """The numbers of images among all, from those among the ones that were read."""
-    if not unread:
-        return numbers
-    read_before = np.fromiter(unread, np.int64) - np.arange(len(unread))  # each of those that were not
-    among_all: NDArray[np.integer] = numbers + np.searchsorted(read_before, numbers, side="right")
-    return among_all
-
-
 def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator[Pixels]:
     waiting: list[Pixels] = []
     rows = 0
@@ -134,7 +125,8 @@ def count_of(images: Images) -> int | None:
 def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dict[int, str] | None) -> Iterator[Pixels]:
     """One or more images at a time, at most so many: (N, height, width, channels); none of one that is not read."""
     number = 0
-    for image in images:
+    for given in images:
+        image = _as_array(given)
         try:
             for piece in _parts(image, spec, size):
                 yield piece
@@ -151,7 +143,6 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
 
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
-    image = _as_array(image)
     if isinstance(image, np.ndarray) and image.ndim == 4:
         _check_channels(image.shape, spec)
         for start in range(0, len(image), size):

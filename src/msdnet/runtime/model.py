@@ -1,5 +1,6 @@
 """A model to classify with: what people hold in their hands."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,7 @@ from msdnet.policy.outcomes import check_costs
 from msdnet.runtime.anytime import Margin, Running, Step, steps
 from msdnet.runtime.batching import answers, every_exit
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import ImageLike, Images, among_all, batches, count_of, pixels_of
+from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
 from msdnet.runtime.shared import SharedBudget, Stopwatch
@@ -118,9 +119,14 @@ class Model:
         - unreadable: an image that cannot be read ends it with an error that says which (`fatal`), or gets no label,
           and says why (`skip`): `result.errors`, and `error` of each
         """
-        if rule is not None and any(other is not None for other in (budget, seconds, policy, group)):
-            raise ValueError("a rule decides alone who leaves: give no budget, seconds, policy or group with it")
-        kept: dict[str, Any] = {"hard": hard, "group": group, "steady": steady, "count": count_of(images)}
+        limits = budget, seconds, policy, group, hard or None, steady or None
+        if rule is not None and any(other is not None for other in limits):
+            raise ValueError(
+                "a rule decides alone who leaves: give no budget, seconds, policy, hard, group or steady with it"
+            )
+        # Of images that may turn out to be unreadable, nobody knows how many will share a hard budget.
+        count = count_of(images) if unreadable == "fatal" else None
+        kept: dict[str, Any] = {"hard": hard, "group": group, "steady": steady, "count": count}
         shared = self._shared(budget, seconds, policy, rule, method=method, batch=batch, **kept)
         return shared.classify(images, probabilities=probabilities, watch=watch, unreadable=unreadable)
 
@@ -165,8 +171,8 @@ class Model:
         if rule is None:
             rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
         # Multiply-adds of whole layers are not to be compared with what is spent.
-        comparable = limited and (chosen.unit_ == "seconds" or chosen.costs_.tolist() == list(self.costs))
-        asked = chosen.budget_ if comparable else None
+        comparable = chosen.unit_ == "seconds" or chosen.costs_.tolist() == list(self.costs)
+        asked = chosen.budget_ if limited and comparable and math.isfinite(chosen.budget_) else None
         return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked, unit=chosen.unit_)
 
     def stream(
@@ -203,8 +209,8 @@ class Model:
             collected = Collected(self.costs, self.classes)
             errors = {number - first: unread.pop(number) for number in list(unread)}
             first += len(pixels) + len(errors)
-            for answered in answers(self.engine, [pixels], rule, batch=rows):
-                collected.add(answered._replace(images=among_all(answered.images, errors)))
+            for answered in answers(self.engine, [pixels], rule, batch=rows, unread=errors):
+                collected.add(answered)
             collected.add_unread(errors)
             yield from collected.result()
 
@@ -380,9 +386,11 @@ class Model:
 
         The time to read a file counts: where that takes all, the first exit answers.
         """
+        seconds = _seconds(deadline_ms)
+        self._times(1)  # which are measured if they are not known yet: not part of the image's time
         start = time.perf_counter()
         *_, last = self.anytime(image, deadline_ms=deadline_ms, measure=measure)
-        late = time.perf_counter() - start > 1.1 * _seconds(deadline_ms)  # not just so
+        late = time.perf_counter() - start > 1.1 * seconds  # not just so
         self._margin.note(late=late and last.exit > 1)  # nobody can begin fewer stages than one
         return last
 

@@ -44,6 +44,7 @@ class OnnxEngine(Engine):
     def __init__(self, bundle: Bundle, *, threads: int | None = None) -> None:
         manifest = bundle.manifest
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
+        self._asked = threads
         self.threads = check_whole("threads", threads) if threads is not None else cores()
         self._session = make_session(bundle.folder / STAGES, self.threads)
         names = json.loads(self._session.get_modelmeta().custom_metadata_map[STAGE_NAMES])
@@ -142,7 +143,7 @@ class OnnxEngine(Engine):
 
     @property
     def options(self) -> dict[str, Any]:
-        return {"threads": self.threads}
+        return {"threads": self._asked}  # elsewhere, one for each core may be another number
 
     def __repr__(self) -> str:
         return f"OnnxEngine(threads={self.threads})"

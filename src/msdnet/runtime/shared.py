@@ -12,7 +12,7 @@ from msdnet.naming import counted
 from msdnet.policy import Answers, SpendingRule, Unit
 from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import Images, among_all, batches
+from msdnet.runtime.images import Images, batches
 from msdnet.runtime.result import Collected, Result
 
 __all__ = ["SharedBudget", "Stopwatch"]
@@ -102,8 +102,7 @@ class SharedBudget:
                 engine.costs, self._classes, keep_probabilities=probabilities, budget=asked, time_budget=time_asked
             )
             given = batches(images, engine.images, rows, None if unreadable == "fatal" else unread)
-            for read in answers(engine, given, self._rule, batch=rows):
-                answered = read._replace(images=among_all(read.images, unread))
+            for answered in answers(engine, given, self._rule, batch=rows, unread=unread):
                 self._images += len(answered.images)
                 self._cost += len(answered.images) * engine.costs[answered.exit - 1]
                 collected.add(answered)

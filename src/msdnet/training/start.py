@@ -10,7 +10,7 @@ import torch
 from msdnet.bundle import WEIGHTS, is_run
 from msdnet.checks import check_same
 from msdnet.config import NetworkConfig
-from msdnet.models import find_bundle
+from msdnet.models import find_bundle, is_model
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.torch_engine import network_of
 from msdnet.training.record import load_run
@@ -51,7 +51,7 @@ class Start(NamedTuple):
 
 def find_start(model: str | Path) -> Start:
     """A model of the package by its name, or the folder of a bundle or of a finished run."""
-    if is_run(Path(model)):
+    if is_run(Path(model)) and not is_model(model):
         network, _, facts = load_run(model, device="cpu", open_data=False)
         classes, weights = facts["images"]["classes"], Path(model) / MODEL
     else:

@@ -48,7 +48,9 @@ def _small_model(_: Results) -> Finding:
     parameters, error = _parameters(manifest.network), 100 * (1 - manifest.test.accuracy[-1])
     words = f"the model `{_SMALL_MODEL}`: {parameters:.2f} M parameters, {error:.2f} % of the test images wrong"
     if "teacher" in manifest.provenance:
-        words += "; unlike the paper's, another network taught it, with stronger augmentation"
+        words += (
+            f"; trained by `{manifest.provenance['recipe']['name']}`, unlike the paper's: another network taught it"
+        )
     return Finding(words, parameters < 1 and error < 7)
 
 
