@@ -8,7 +8,7 @@ For this machine, or behind a server that knows strangers: it believes whoever a
 
 import argparse
 import json
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msdnet
 
@@ -23,6 +23,8 @@ model.profile([1], seconds=0.5)  # what the first deadline would have to wait fo
 
 class Classify(BaseHTTPRequestHandler):
     """One picture in the body of a request, one answer."""
+
+    timeout = 5  # seconds without a word, after which somebody is gone
 
     def do_POST(self) -> None:
         try:
@@ -39,6 +41,6 @@ class Classify(BaseHTTPRequestHandler):
         self.wfile.write(line)
 
 
-with HTTPServer(("127.0.0.1", options.port), Classify) as server:
+with ThreadingHTTPServer(("127.0.0.1", options.port), Classify) as server:
     print(f"http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever()

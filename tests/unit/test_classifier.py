@@ -253,6 +253,18 @@ def test_the_bundle_of_the_model_is_there_as_long_as_the_model(fitted: MSDNetCla
     assert not folder.exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_leaves_its_parents_bundle_alone(fitted: MSDNetClassifier) -> None:
+    own = pickle.loads(pickle.dumps(fitted))
+    child = os.fork()
+    if not child:
+        del own
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    own.model_.bundle.check()
+
+
 def test_a_pickled_one_predicts_without_torch(fitted: MSDNetClassifier, tmp_path: Path) -> None:
     (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
     X, _ = squares()

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import msdnet
 from msdnet.bundle import Bundle, Manifest
 from msdnet.config import NetworkConfig, UnknownKindError, UnknownNetwork
 from msdnet.data import ImageData
 from msdnet.export import export_network, export_run
-from msdnet.networks import _BUILDERS, Chain, StagedNetwork, create_network
+from msdnet.networks import _BUILDERS, Chain, StagedNetwork, State, create_network
 from msdnet.systems import EnsembleConfig, ResNetConfig
 from msdnet.torch_engine import TorchEngine
 from msdnet.training import Recipe, resume, train
@@ -233,3 +233,15 @@ def test_a_module_that_is_not_there_is_told_from_one_that_needs_another(
     Path("needy.py").write_text("import nowhere_else")
     with pytest.raises(ModuleNotFoundError, match="nowhere_else"):
         run_here("--import", "needy", "models")
+
+
+class CountsFromTheStart(Own):
+    """Does some of its work before the first stage."""
+
+    def start(self, images: Tensor, *, lazy: bool) -> State:
+        return super().start(nn.functional.conv2d(images, torch.ones(3, 3, 1, 1, device=images.device)), lazy=lazy)
+
+
+def test_what_is_done_before_the_first_stage_is_part_of_what_it_costs() -> None:
+    plain, more = (kind(OwnConfig(classes=3)).costs(8) for kind in (Own, CountsFromTheStart))
+    assert [a - b for a, b in zip(more, plain, strict=True)] == [9 * 8 * 8] * len(plain)

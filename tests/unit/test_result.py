@@ -54,7 +54,7 @@ def test_a_result_tells_its_budget_beside_what_was_spent(tiny: Bundle) -> None:
     assert "(budget 1 s each)" in repr(timed)
 
 
-SOME_BAD: list[Any] = ["nowhere.png", IMAGES[0], b"no image", IMAGES[1], IMAGES[2], None]
+SOME_BAD: list[Any] = ["nowhere.png", IMAGES[0], b"no image", IMAGES[1], IMAGES[2], b""]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 4, 32])
@@ -143,9 +143,11 @@ def test_rules_and_watchers_number_images_alike(model: Model) -> None:
 def test_a_batch_in_a_tensor_is_refused_like_one_in_an_array(model: Model) -> None:
     bad = IMAGES[:4] / np.float32(255)
     bad[3] = np.nan
-    for several in ([bad], [torch.from_numpy(bad)]):
+    for several in ([bad], [torch.from_numpy(bad)], list(bad)):
         with pytest.raises(ValueError, match="image 3: pixels must be"):
             model.classify(several, unreadable="skip")
+    with pytest.raises(TypeError, match="image 1: an image must be an array"):
+        model.classify([IMAGES[0], None], unreadable="skip")  # type: ignore[list-item]
 
 
 def test_measuring_stages_is_no_missed_deadline(tiny: Bundle) -> None:

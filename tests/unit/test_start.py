@@ -20,6 +20,7 @@ from msdnet.training import Recipe, load_run, resume, train
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Optimiser
+from msdnet.training.start import find_start
 from msdnet.training.trainer import MODEL
 from tests.helpers import TINY, ColouredSquares, run_here
 
@@ -173,3 +174,15 @@ def test_the_command_takes_it_for_a_new_run_alone(first: Path) -> None:
         "train", "fast", "--out", str(first.parent / "new"), "--start", "nowhere", "--dataset", "cifar10"
     )
     assert unknown.stderr.startswith("msdnet: no folder and no model of the package is called 'nowhere'")
+
+
+def test_a_run_of_a_models_name_hides_no_model(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar10-small").symlink_to(first)
+    assert find_start("cifar10-small").classes == msdnet.load("cifar10-small").classes
+    assert find_start("./cifar10-small").classes == find_start(first).classes != find_start("cifar10-small").classes
+
+
+def test_a_start_knows_the_size_of_its_images(first: Path) -> None:
+    assert find_start(first).side == json.loads((first / "run.json").read_text())["images"]["shape"][-1]
+    assert find_start("cifar10-small").side == 32

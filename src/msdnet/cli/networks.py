@@ -72,8 +72,8 @@ def show(
     is_network = name in PRESETS or name in SYSTEMS
     is_model = name in model_names() or (Path(name) / MANIFEST).is_file() or (Path(name).is_dir() and not is_network)
     manifest = find_bundle(name).manifest if is_model else None
-    if manifest is not None and image_size is not None:
-        raise ValueError(f"--image-size is for networks; the model {name} has images of {manifest.images.side} pixels")
+    if manifest is not None and image_size not in (None, manifest.images.side):
+        raise ValueError(f"the model {name} has images of {manifest.images.side} pixels; --image-size is for networks")
     own = read_network(name)
     if manifest is None and own == name and not is_network:
         known = [*PRESETS, *SYSTEMS, *model_names()]
@@ -90,7 +90,7 @@ def show(
         typer.echo()
         _print_exits(manifest)
         typer.echo("\n" + textwrap.fill(f"classes: {', '.join(manifest.classes)}", shutil.get_terminal_size().columns))
-    if image_size is not None:
+    elif image_size is not None:
         typer.echo()
         _print_costs(config, image_size)
     if svg is not None:

@@ -58,7 +58,10 @@ def _found(given: Iterable[str]) -> Iterator[NamedImage]:
             yield from _below(text)
         elif not os.path.exists(text) and glob.has_magic(text):  # noqa: PTH110
             for name in sorted(glob.glob(text, recursive=True)):  # noqa: PTH207  (patterns may be absolute)
-                yield from _below(name) if Path(name).is_dir() else [(name, name)]
+                if not Path(name).is_dir():
+                    yield name, name
+                elif "**" not in text:  # which has found what is below by itself
+                    yield from _below(name)
         else:
             yield text, _held(text)
 

@@ -67,7 +67,12 @@ HeldOut = Annotated[
 ColourJitter = Annotated[
     float, typer.Option(metavar="SHARE", help="How far a folder's training images change in colour, 0 to 1.")
 ]
-ImageSize = Annotated[int, typer.Option(metavar="PIXELS", help="Side of a folder's images as the network sees them.")]
+ImageSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PIXELS", help="Side of a folder's images as the network sees them. Default: --start's, else 224."
+    ),
+]
 Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
 CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
 Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
@@ -89,7 +94,7 @@ def train(
     seed: Seed = 0,
     subset: Subset = None,
     held_out: HeldOut = None,
-    image_size: ImageSize = 224,
+    image_size: ImageSize = None,
     colour_jitter: ColourJitter = 0.0,
     workers: Workers = None,
     skip_unreadable: SkipUnreadable = False,
@@ -103,6 +108,7 @@ def train(
     """
     from msdnet import training
     from msdnet.training.distributed import is_first
+    from msdnet.training.start import find_start
 
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
     either_way: dict[str, Any] = {
@@ -115,12 +121,13 @@ def train(
     try:
         if resume is not None:
             fixed = (recipe, out, dataset, network, start, epochs, batch_size, subset, held_out)
-            _check_alone(*fixed, seed or None, colour_jitter or None, None if image_size == 224 else image_size)
+            _check_alone(*fixed, seed or None, colour_jitter or None, image_size)
             summary = training.resume(resume, root=data, workers=workers, unreadable=unreadable, **either_way)
         elif recipe is None or out is None:
             raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
         else:
-            folder_options = {"crop_size": image_size, "colour_jitter": colour_jitter, "workers": workers}
+            side = image_size or (224 if start is None else find_start(start).side)
+            folder_options = {"crop_size": side, "colour_jitter": colour_jitter, "workers": workers}
             shares = {"subset": subset, "held_out": held_out, "unreadable": unreadable or "fatal"}
             config = _data(dataset, data, **shares, **folder_options)
             chosen = _recipe(recipe, epochs, batch_size)

@@ -113,11 +113,12 @@ class StagedNetwork(nn.Module, ABC):
         twin = skeleton(self)
         dtype = next(twin.parameters()).dtype
         image = torch.empty(1, self.config.input_channels, height, width, dtype=dtype, device="meta")
-        state = twin.begin(image, lazy=lazy)
+        before, state = multiply_adds(twin.begin, image, lazy=lazy)
         stages = []
         for _ in range(self.exit_count):
             cost, (_, state) = multiply_adds(twin.advance, state)
             stages.append(cost)
+        stages[0] += before
         return tuple(accumulate(stages))
 
     def cost_alone(self, image_size: int | tuple[int, int]) -> int:

@@ -132,7 +132,7 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
                 yield piece
                 number += len(piece)
         except (TypeError, ValueError) as error:
-            if unread is not None and not (isinstance(image, np.ndarray) and image.ndim == 4):
+            if unread is not None and _may_be_damaged(image):
                 unread[number] = str(error)
                 number += 1
                 yield np.empty((0, *spec.shape), np.uint8)
@@ -140,6 +140,11 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
             at = number + getattr(error, "row", 0)
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"image {at}: {error}") from error
+
+
+def _may_be_damaged(image: object) -> bool:
+    """Whether it has to be decoded. What has not, an array of the wrong shape, say, is a mistake of the caller's."""
+    return isinstance(image, str | os.PathLike | bytes | Image.Image) or _is_file(image)
 
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:

@@ -116,8 +116,8 @@ class Model:
         - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
         - probabilities: keep those of all classes, not only the likeliest
         - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
-        - unreadable: an image that cannot be read ends it with an error that says which (`fatal`), or gets no label,
-          and says why (`skip`): `result.errors`, and `error` of each
+        - unreadable: a file or picture that cannot be read ends it with an error that says which (`fatal`), or gets no
+          label, and says why (`skip`): `result.errors`, and `error` of each
         """
         limits = budget, seconds, policy, group, hard or None, steady or None
         if rule is not None and any(other is not None for other in limits):
@@ -231,7 +231,10 @@ class Model:
         if sum(given is not None for given in (budget, seconds, policy)) > 1:
             raise ValueError("give one of budget, seconds and policy, not several")
         if method != "accuracy" and budget is None and seconds is None:
-            raise ValueError("method is how the thresholds of a budget are found: give budget or seconds with it")
+            raise ValueError(
+                "method is how the thresholds of a budget are found: it goes with budget or seconds, not with a policy "
+                "or rule, which has its own"
+            )
         if policy is not None:
             if not isinstance(policy, Policy):
                 raise TypeError(f"policy must be a Policy (Policy.load reads a file), got {policy!r}")

@@ -29,6 +29,8 @@ class Start(NamedTuple):
 
     network: StagedNetwork
     classes: tuple[str, ...]
+    side: int
+    """Of its images, in pixels."""
     facts: Mapping[str, Any]
     """Which it is, as plain JSON values."""
 
@@ -53,16 +55,17 @@ def find_start(model: str | Path) -> Start:
     """A model of the package by its name, or the folder of a bundle or of a finished run."""
     if is_run(Path(model)) and not is_model(model):
         network, _, facts = load_run(model, device="cpu", open_data=False)
-        classes, weights = facts["images"]["classes"], Path(model) / MODEL
+        classes, side, weights = facts["images"]["classes"], facts["images"]["shape"][-1], Path(model) / MODEL
     else:
         bundle = find_bundle(model)
         network, classes, weights = network_of(bundle), bundle.manifest.classes, bundle.folder / WEIGHTS
+        side = bundle.manifest.images.side
     told = {
         "name": weights.resolve().parent.name,
         "folder": str(weights.resolve().parent),
         "weights": hashlib.sha256(weights.read_bytes()).hexdigest(),
     }
-    return Start(network, tuple(classes), told)
+    return Start(network, tuple(classes), side, told)
 
 
 def _of_classes(config: NetworkConfig) -> set[str]:
