@@ -280,6 +280,7 @@ def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None
     assert "--data" in lost.stderr
 
 
+@pytest.mark.slow
 def test_unreadable_images_stop_nothing_after_training(place: Path, tmp_path: Path) -> None:
     """One of the held-out and one of the test images: told of, left out, and counted."""
     photos, run_folder = tmp_path / "photos", tmp_path / "run"

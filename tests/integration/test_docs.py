@@ -199,6 +199,7 @@ def test_python_of_a_page_runs(page: str, tmp_path: Path, deep: Bundle) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_python_of_a_network_of_ones_own_runs(tmp_path: Path) -> None:
     """Its first block is a module. Each of the others has a process of its own, as the page says."""
     module, *others = blocks("python", "docs/extending.md")
