@@ -5,7 +5,6 @@ not depend on which others are computed beside it.
 """
 
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from msdnet.files import CIFAR, Labelled, TrainedOn, Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, confidence
 from msdnet.runtime import Model
 from msdnet.runtime.batching import every_exit
-from msdnet.runtime.images import Readable, batches
+from msdnet.runtime.images import among_all, batches
 
 __all__ = [
     "BINS",
@@ -265,19 +264,18 @@ def evaluate(
     """
     _check(model, data)
     check_choice("unreadable", unreadable, get_args(Unreadable))
-    named = ((_name_of(row, image), image) for row, image in enumerate(data.images))
-    readable = Readable(named, model.engine.images)
-    images, numbers = (data.images, range(len(data.labels))) if unreadable == "fatal" else (readable, readable.rows)
     rows = model.engine.best_batch if batch is None else check_whole("batch", batch)
+    unread: dict[int, str] = {}
+    given = batches(data.images, model.engine.images, rows, None if unreadable == "fatal" else unread)
     start, done, parts = time.perf_counter(), 0, []
-    for said in every_exit(model.engine, batches(images, model.engine.images, rows)):
-        parts.append(_judged(said, data.labels[numbers[done : done + len(said)]], measure))
+    for said in every_exit(model.engine, filter(len, given)):
+        numbers = among_all(np.arange(done, done + len(said)), unread)
+        parts.append(_judged(said, data.labels[numbers], measure))
         done += len(said)
         if progress is not None:
             progress(done)
-    for _, name, why in readable.unread:
-        warnings.warn(f"unreadable image {name}: {why}", stacklevel=2)
-    unread = tuple(row for row, _, _ in readable.unread)
+    for number, why in unread.items():
+        warnings.warn(f"unreadable image {number}: {why}", stacklevel=2)
     if not done:
         raise ValueError(f"{data.name}: none of {len(unread):,} images could be read")
     return Evaluation(
@@ -285,13 +283,9 @@ def evaluate(
         data.name + (f"; {len(unread):,} could not be read" if unread else ""),
         measure=measure,
         seconds=time.perf_counter() - start,
-        unread=unread,
+        unread=tuple(unread),
         **{kept: np.concatenate([part[kept] for part in parts]) for kept in parts[0]},
     )
-
-
-def _name_of(row: int, image: object) -> str:
-    return os.fspath(image) if isinstance(image, str | os.PathLike) else f"number {row}"
 
 
 def _judged(said: NDArray[np.floating], labels: NDArray[np.int64], measure: Measure) -> dict[str, NDArray[Any]]:

@@ -25,7 +25,6 @@ from msdnet.cli.pictures import _beginning
 from msdnet.machine import cores
 from msdnet.policy import METHODS
 from msdnet.runtime import Model, Result, SharedBudget
-from msdnet.runtime.images import Readable
 from tests.helpers import TINY, run_here, tiny_bundle
 
 
@@ -384,9 +383,9 @@ def test_a_folder_is_answered_in_groups(
     monkeypatch.setattr("msdnet.cli.pictures._TOGETHER", 3)
     read, groups = SharedBudget.classify, []
 
-    def classify_some(shared: SharedBudget, images: Readable) -> Result:
+    def classify_some(shared: SharedBudget, images: Any, **options: Any) -> Result:
         groups.append(len(capsys.readouterr().out.splitlines()))
-        return read(shared, images)
+        return read(shared, images, **options)
 
     monkeypatch.setattr(SharedBudget, "classify", classify_some)
     classify([str(pictures)], model=str(tiny.folder), budget="80%", hard=True, as_json=True)
@@ -508,7 +507,8 @@ def test_few_images_are_timed_when_all_is_warm(tiny: Bundle, pictures: Path, mon
     monkeypatch.setattr(SharedBudget, "classify", noted)
     given = ("classify", str(pictures / "a.jpg"), "--model", str(tiny.folder), "--time", "1s")
     assert run_here(*given).returncode == 0
-    assert [type(images) for images in read] == [list, Readable]
+    warmed, asked = read
+    assert asked == [str(pictures / "a.jpg")] != warmed
 
 
 def test_no_clock_is_watched_where_all_have_left_at_once(tiny: Bundle, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ import typer
 from msdnet.amounts import in_millions, parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Threads
-from msdnet.cli.pictures import check_streams, find_pictures
+from msdnet.cli.pictures import NamedImage, check_streams, find_pictures
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted, printable, shortened
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from msdnet.policy import Method as PolicyMethod
     from msdnet.policy import Policy
     from msdnet.runtime import Model, SharedBudget
-    from msdnet.runtime.images import Readable
 
 __all__ = ["classify"]
 
@@ -206,28 +205,8 @@ def _answered(
     paths: list[str], model: "Model", shared: "SharedBudget", limit: float | None
 ) -> Iterator[dict[str, Any]]:
     """What is told of each picture, group after group."""
-    from msdnet.runtime.images import Readable
-
     for group in find_pictures(paths):
-        pictures = Readable(group, model.engine.images)
-        found = _within_budget(shared, pictures) if limit is None else _by_deadline(model, pictures, limit)
-        yield from _in_order(found, pictures)
-
-
-def _in_order(found: Iterator[dict[str, Any]], pictures: "Readable") -> Iterator[dict[str, Any]]:
-    """Answers, and between them what could not be read, as the images came."""
-    told = 0
-    for answered, row in enumerate(found):
-        while told < len(pictures.unread) and pictures.unread[told][0] < pictures.rows[answered]:
-            yield _failure(*pictures.unread[told])
-            told += 1
-        yield row
-    for unread in pictures.unread[told:]:
-        yield _failure(*unread)
-
-
-def _failure(_: int, image: str, why: str) -> dict[str, Any]:
-    return {"image": image, "error": why}
+        yield from _within_budget(shared, group) if limit is None else _by_deadline(model, group, limit)
 
 
 def _refuse(paths: list[str], unread: int) -> NoReturn:
@@ -239,16 +218,38 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
     raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 
 
-def _within_budget(shared: "SharedBudget", pictures: "Readable") -> Iterator[dict[str, Any]]:
-    result = shared.classify(pictures)
-    for name, one in zip(pictures.names, result, strict=True):
-        yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
+def _within_budget(shared: "SharedBudget", group: list["NamedImage"]) -> Iterator[dict[str, Any]]:
+    found = [image for _, image in group if not isinstance(image, OSError)]
+    answered = iter(shared.classify(found, unreadable="skip"))
+    for name, image in group:
+        if isinstance(image, OSError):
+            yield _failure(name, str(image.strerror))
+        elif (one := next(answered)).error is not None:
+            yield _failure(name, one.error)
+        else:
+            yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
 
 
-def _by_deadline(model: "Model", pictures: "Readable", seconds: float) -> Iterator[dict[str, Any]]:
-    for pixels in pictures:
+def _by_deadline(model: "Model", group: list["NamedImage"], seconds: float) -> Iterator[dict[str, Any]]:
+    """The time of each begins when it has been read."""
+    from msdnet.runtime.images import pixels_of
+
+    for name, image in group:
+        if isinstance(image, OSError):
+            yield _failure(name, str(image.strerror))
+            continue
+        try:
+            pixels = pixels_of(image, model.engine.images)
+        except ValueError as error:
+            yield _failure(name, str(error))
+            continue
         step = model.answer(pixels, deadline_ms=1e3 * seconds)
-        yield _row(pictures.names[-1], step.name, step.confidence, step.exit, step.cost, step.seconds)
+        yield _row(name, step.name, step.confidence, step.exit, step.cost, step.seconds)
+
+
+def _failure(image: str, why: str) -> dict[str, Any]:
+    """The name of the image, which the reason may begin with (`file` is one that was in a pipe), is told once."""
+    return {"image": image, "error": why.removeprefix(f"{image}: ").removeprefix("file: ")}
 
 
 def _row(image: str, label: str, sure: float, exit: int, cost: float, seconds: float) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from msdnet.checks import check_choice, check_whole
 from msdnet.policy import MEASURES, Answers, SpendingRule, confidence
 from msdnet.runtime.engine import Engine, Launched, Room, Rows, State
+from msdnet.runtime.images import among_all
 
 __all__ = ["answers", "every_exit"]
 
@@ -65,14 +66,6 @@ def every_exit(
         yield np.stack(said, axis=1)
 
 
-def _among_all(numbers: NDArray[np.int64], unread: Mapping[int, str]) -> NDArray[np.int64]:
-    """The numbers of images among all, from those among the ones that were read."""
-    if not unread:
-        return numbers
-    read_before = np.fromiter(unread, np.int64) - np.arange(len(unread))  # each of those that were not
-    return numbers + np.searchsorted(read_before, numbers, side="right")
-
-
 class _Task(NamedTuple):
     """A stage under way."""
 
@@ -98,7 +91,7 @@ class _Cascade:
         for images in batches:
             for start in range(0, len(images), self.batch):
                 part = images[start : start + self.batch]
-                numbers = _among_all(np.arange(first, first + len(part)), unread)
+                numbers = among_all(np.arange(first, first + len(part)), unread)
                 self.rule.arrive(numbers)
                 self._launch(self.engine.begin(part), numbers)
                 first += len(part)

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import IO, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
@@ -12,7 +12,7 @@ from PIL import Image
 from msdnet.bundle import ImageSpec
 from msdnet.pixels import centre, cropped, opened, picture, reason
 
-__all__ = ["ImageLike", "Images", "Readable", "SupportsArray", "batches", "count_of", "pixels_of"]
+__all__ = ["ImageLike", "Images", "SupportsArray", "among_all", "batches", "count_of", "pixels_of"]
 
 
 class SupportsArray(Protocol):
@@ -48,35 +48,6 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
     raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}")
 
 
-class Readable:
-    """The pixels of images, one after the other. One that cannot be read is noted and left out.
-
-    - named: images, each with a name; or with the error that came instead of it
-    """
-
-    def __init__(self, named: "Iterable[tuple[str, ImageLike | OSError]]", spec: ImageSpec) -> None:
-        self.names: list[str] = []
-        """Of those that were read, in their order."""
-        self.rows: list[int] = []
-        """Their numbers among all."""
-        self.unread: list[tuple[int, str, str]] = []
-        """The others: number, name, and why."""
-        self._named, self._spec = named, spec
-
-    def __iter__(self) -> Iterator[Pixels]:
-        for row, (name, image) in enumerate(self._named):
-            try:
-                if isinstance(image, OSError):
-                    raise ValueError(image.strerror)
-                pixels = pixels_of(image, self._spec)
-            except (TypeError, ValueError) as error:
-                self.unread.append((row, name, str(error).removeprefix(f"{name}: ").removeprefix("file: ")))
-                continue
-            self.names.append(name)
-            self.rows.append(row)
-            yield pixels
-
-
 def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] | None = None) -> Iterator[Pixels]:
     """Batches (N, height, width, channels) of so many images, the last as small as it comes. Holds one at a time.
 
@@ -90,6 +61,14 @@ def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] |
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
     borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
     return _batches(_pieces(several, spec, size, unread), size, borrowed=borrowed)
+
+
+def among_all(numbers: NDArray[np.int64], unread: Collection[int]) -> NDArray[np.int64]:
+    """The numbers of images among all, from those among the ones that were read."""
+    if not unread:
+        return numbers
+    read_before = np.fromiter(unread, np.int64) - np.arange(len(unread))  # each of those that were not
+    return numbers + np.searchsorted(read_before, numbers, side="right")
 
 
 def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator[Pixels]:
