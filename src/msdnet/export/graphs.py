@@ -5,10 +5,9 @@ graphs: these point to where each lies in a safetensors file beside them, as ONN
 """
 
 import json
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import onnx
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, fx, nn
 
 from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES
 from msdnet.cost import on_meta
+from msdnet.export.operators import FIRST_ALONE, FUNCTIONS, MADE_OF, METHODS, MODULES, describe_module, unsupported
 from msdnet.networks import StagedNetwork
 
 __all__ = ["LOGITS", "StoredWeights", "stage_graphs", "switched", "whole_graph"]
@@ -25,8 +25,6 @@ OPSET, IR_VERSION = 17, 8  # old enough for every onnxruntime of the last years,
 LOGITS = "logits"
 HALF = ".half"
 _DIMENSIONS = ("rows", "channels", "height", "width")
-
-Pair: TypeAlias = int | tuple[int, ...] | str
 
 
 def stage_graphs(network: StagedNetwork, side: int, weights: "StoredWeights") -> list[onnx.ModelProto]:
@@ -169,10 +167,19 @@ class _AllStages(nn.Module):
 
 
 class _Tracer(fx.Tracer):
-    """Goes into everything but the modules that have an ONNX counterpart."""
+    """Goes into everything but the modules that have an ONNX counterpart; methods become the functions they are."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
-        return isinstance(m, tuple(_MODULES))
+        return isinstance(m, tuple(MODULES))
+
+    def create_proxy(
+        self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *more: Any, **named: Any
+    ) -> Any:
+        if kind == "call_method" and target in METHODS:
+            kind, target = "call_function", METHODS[target]
+        if kind == "call_function" and target in MADE_OF:
+            return MADE_OF[target](*args, **kwargs)
+        return super().create_proxy(kind, target, args, kwargs, *more, **named)
 
 
 class _Shapes(fx.Interpreter):
@@ -239,17 +246,17 @@ class _Writer:
         inputs = self._inputs(node)
         if node.op == "call_module":
             module = modules[str(node.target)]
-            operation, weights, attributes = _module(module)
+            operation, weights, attributes = describe_module(module)
             path = str(node.target).removeprefix("network.")
             named = [f"{path}.{name}" for name in weights if getattr(module, name) is not None]
             self.weights += named
             inputs += named
             if isinstance(module, nn.ConstantPad3d):
                 inputs += self._padding(node, module)
-        elif node.op == "call_function" and node.target in _FUNCTIONS:
-            operation, attributes = _FUNCTIONS[node.target](node)
+        elif node.op == "call_function" and node.target in FUNCTIONS:
+            operation, attributes = FUNCTIONS[node.target](node)
         else:
-            raise _unsupported(node, "no ONNX counterpart is known")
+            raise unsupported(node, "no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
 
     def _padding(self, node: fx.Node, module: nn.ConstantPad3d) -> list[str]:
@@ -264,7 +271,7 @@ class _Writer:
         """What a node takes, in order: maps, or numbers, which become constants."""
         if node.target is torch.cat:
             return [self.name(source) for source in cast(Sequence[fx.Node], node.args[0])]
-        if node.target in (torch.flatten, nn.functional.adaptive_avg_pool2d):  # the rest are attributes
+        if node.target in FIRST_ALONE:
             return [self.name(cast(fx.Node, node.args[0]))]
         inputs = []
         for place, value in enumerate(node.args):
@@ -275,126 +282,15 @@ class _Writer:
                 constant = helper.make_node("Constant", [], inputs[-1:], name=inputs[-1], value_float=float(value))
                 self.nodes.append(constant)
             else:
-                raise _unsupported(node, f"no ONNX counterpart is known for {value!r}")
+                raise unsupported(node, f"no ONNX counterpart is known for {value!r}")
         if node.kwargs.keys() - {"inplace"}:
-            raise _unsupported(node, "no ONNX counterpart is known for its options")
+            raise unsupported(node, "no ONNX counterpart is known for its options")
         return inputs
-
-
-def _unsupported(step: fx.Node | nn.Module, why: str) -> ValueError:
-    name = getattr(step.target, "__name__", str(step.target)) if isinstance(step, fx.Node) else str(step)
-    return ValueError(f"the network cannot be exported: {name}: {why}")
-
-
-_Described: TypeAlias = tuple[str, tuple[str, ...], dict[str, Any]]
-"""An ONNX operation, the names of the module's tensors that it takes, and its attributes."""
-
-
-def _conv(module: nn.Conv2d) -> _Described:
-    assert not isinstance(module.padding, str)
-    attributes = {
-        "kernel_shape": list(module.kernel_size),
-        "strides": list(module.stride),
-        "pads": list(module.padding) * 2,
-        "dilations": list(module.dilation),
-        "group": module.groups,
-    }
-    return "Conv", ("weight", "bias"), attributes
-
-
-def _norm(module: nn.BatchNorm2d) -> _Described:
-    return "BatchNormalization", ("weight", "bias", "running_mean", "running_var"), {"epsilon": module.eps}
-
-
-def _max_pool(module: nn.MaxPool2d) -> _Described:
-    return "MaxPool", (), {**_window(module), "dilations": list(_pair(module.dilation))}
-
-
-def _average_pool(module: nn.AvgPool2d) -> _Described:
-    return "AveragePool", (), {**_window(module), "count_include_pad": int(module.count_include_pad)}
-
-
-def _window(module: nn.MaxPool2d | nn.AvgPool2d) -> dict[str, Any]:
-    return {
-        "kernel_shape": list(_pair(module.kernel_size)),
-        "strides": list(_pair(module.stride)),
-        "pads": list(_pair(module.padding)) * 2,
-        "ceil_mode": int(module.ceil_mode),
-    }
-
-
-def _flatten_layer(module: nn.Flatten) -> _Described:
-    return "Flatten", (), _flat(module, module.start_dim, module.end_dim)
-
-
-def _linear(module: nn.Linear) -> _Described:  # noqa: ARG001
-    return "Gemm", ("weight", "bias"), {"transB": 1}
-
-
-_MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
-    nn.Conv2d: _conv,
-    nn.BatchNorm2d: _norm,
-    nn.ReLU: lambda _: ("Relu", (), {}),
-    nn.MaxPool2d: _max_pool,
-    nn.AvgPool2d: _average_pool,
-    nn.ConstantPad3d: lambda _: ("Pad", (), {}),
-    nn.Flatten: _flatten_layer,
-    nn.Linear: _linear,
-    nn.Softmax: lambda module: ("Softmax", (), {"axis": module.dim}),
-    nn.Identity: lambda _: ("Identity", (), {}),
-    nn.Dropout: lambda _: ("Identity", (), {}),
-}
-
-
-def _module(module: nn.Module) -> _Described:
-    return next(describe for kind, describe in _MODULES.items() if isinstance(module, kind))(module)
-
-
-def _flatten(node: fx.Node) -> tuple[str, dict[str, Any]]:
-    given = dict(zip(("start_dim", "end_dim"), node.args[1:], strict=False)) | node.kwargs
-    return "Flatten", _flat(node, given.get("start_dim", 0), given.get("end_dim", -1))
-
-
-def _flat(step: fx.Node | nn.Module, start: object, end: object) -> dict[str, Any]:
-    if (start, end) != (1, -1):
-        raise _unsupported(step, f"all dimensions after the first can be flattened, not those from {start} to {end}")
-    return {"axis": 1}
-
-
-def _pooled_to(node: fx.Node) -> tuple[str, dict[str, Any]]:
-    """Adaptive pooling: windows side by side, if the map is made of as many."""
-    source, *given = cast(Sequence[Any], node.args)
-    target = given[0] if given else node.kwargs["output_size"]
-    sides, numbers = source.meta["shape"][2:], target if isinstance(target, list | tuple) else (target, target)
-    wanted = tuple(side if number is None else number for side, number in zip(sides, numbers, strict=True))
-    if wanted == (1, 1):
-        return "GlobalAveragePool", {}
-    if any(side % number for side, number in zip(sides, wanted, strict=True)):
-        raise _unsupported(node, f"only windows side by side have an ONNX counterpart, not {wanted} of {sides} pixels")
-    window = [side // number for side, number in zip(sides, wanted, strict=True)]
-    return "AveragePool", {"kernel_shape": window, "strides": window}
-
-
-_FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
-    torch.cat: lambda node: ("Concat", {"axis": node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)}),
-    torch.add: lambda _: ("Add", {}),
-    operator.add: lambda _: ("Add", {}),
-    operator.mul: lambda _: ("Mul", {}),
-    torch.relu: lambda _: ("Relu", {}),
-    torch.log: lambda _: ("Log", {}),
-    torch.flatten: _flatten,
-    nn.functional.relu: lambda _: ("Relu", {}),
-    nn.functional.adaptive_avg_pool2d: _pooled_to,
-}
 
 
 def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
     operations = [helper.make_opsetid("", OPSET)]
     return helper.make_model(graph, opset_imports=operations, ir_version=IR_VERSION, producer_name="msdnet")
-
-
-def _pair(value: Pair) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
 def _value(name: str, node: fx.Node) -> onnx.ValueInfoProto:
