@@ -254,6 +254,10 @@ def test_a_finished_run_says_so_and_what_comes_next(place: Path) -> None:
     assert f"{place / 'run'} was finished already: nothing was left to train" in again.stdout
     assert f"msdnet train --resume {place / 'run'} --test\n" in again.stdout
     assert again.stdout.endswith(next_step(place))
+    # What is to be typed next imports what this did.
+    imported = run_here("--import", "json", "train", "--resume", str(place / "run"))
+    assert f"msdnet --import json train --resume {place / 'run'} --test\n" in imported.stdout
+    assert imported.stdout.endswith(next_step(place).replace("msdnet", "msdnet --import json"))
 
 
 def test_averaging_is_chosen_on_held_out_images(place: Path, tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_parts_never_mix() -> None:
         np.testing.assert_allclose(pixels, images[rows], atol=1e-3)
         np.testing.assert_array_equal(labels, np.asarray(rows) % 3)
     assert list(data.batches("test", 7)) == []
+    with pytest.raises(ValueError, match="part must be one of train, held_out, test; got 'val'"):
+        data.size("val")  # type: ignore[arg-type]
 
 
 def test_normalisation_is_that_of_the_training_images() -> None:
@@ -120,6 +122,7 @@ def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
     ("images", "labels", "error", "message"),
     [
         (some_images()[0], np.zeros(16, int), ValueError, r"images must have the shape .*, got \(16, 16, 3\)"),
+        (some_images().transpose(0, 3, 1, 2), LABELS, ValueError, r"got \(40, 3, 16, 16\); put the channels last"),
         (some_images().astype(int), np.zeros(40, int), TypeError, "images must be bytes .*, got int64"),
         (some_images(), np.zeros(39, int), ValueError, r"one for each of 40 images, got the shape \(39,\)"),
         (some_images(), np.full(40, 3), ValueError, "labels must be from 0 to 2, got 3 to 3"),

@@ -93,6 +93,8 @@ def test_train_and_val_are_found_and_a_tenth_is_held_out(tmp_path: Path) -> None
     data = open_small(make(tmp_path / "insects"))
     assert (data.name, data.classes, data.image_shape) == ("insects", ("ant", "bee"), (3, 8, 8))
     assert [data.size(part) for part in PARTS] == [36, 4, 8]
+    with pytest.raises(ValueError, match="part must be one of train, held_out, test; got 'val'"):
+        data.size("val")  # type: ignore[arg-type]
     assert data.held_out_indices == hold_out(40, 4, seed=0)
     assert open_small(tmp_path / "insects", held_out_seed=1).held_out_indices == hold_out(40, 4, seed=1)
 

@@ -63,10 +63,10 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _import(module: str | None) -> None:
+def _import(module: str | None) -> str | None:
     """As `python -m` finds it: in this folder, or among what is installed."""
     if module is None:
-        return
+        return None
     sys.path.insert(0, str(Path.cwd()))
     try:
         import_module(module)
@@ -75,6 +75,7 @@ def _import(module: str | None) -> None:
             raise  # it was found, and what it needs was not
         hint = f"; did you mean {module.removesuffix('.py')}?" if module.endswith(".py") else ""
         raise ValueError(f"--import {module}: no module of this name is in this folder, or installed{hint}") from error
+    return module
 
 
 @app.callback()

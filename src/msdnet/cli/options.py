@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["DEFAULT_MODEL", "Budgets", "Classes", "Dataset", "Device", "Json", "SkipUnreadable", "Subset", "Threads"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "Budgets",
+    "Classes",
+    "Dataset",
+    "Device",
+    "Json",
+    "SkipUnreadable",
+    "Subset",
+    "Threads",
+    "called",
+]
 
 DEFAULT_MODEL = "cifar10-anytime"
 
@@ -31,3 +42,9 @@ SkipUnreadable = Annotated[
 ]
 Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on so many images only, for a quick try.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads to compute with; default: one per core.")]
+
+
+def called(context: typer.Context) -> str:
+    """The command as it was called, `msdnet` or `msdnet --import MODULE`: what it says to type next needs the same."""
+    module = context.find_root().params.get("module")
+    return f"msdnet --import {module}" if module else "msdnet"

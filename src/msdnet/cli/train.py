@@ -7,7 +7,7 @@ import typer
 
 from msdnet.amounts import in_millions
 from msdnet.cli.networks import read_network
-from msdnet.cli.options import Device, SkipUnreadable, Subset
+from msdnet.cli.options import Device, SkipUnreadable, Subset, called
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
@@ -81,6 +81,7 @@ RESUMABLE = ("--data", "--teacher", "--workers", "--skip-unreadable", "--device"
 
 
 def train(
+    context: typer.Context,
     recipe: RecipeName = None,
     data: Data = None,
     out: Out = None,
@@ -138,7 +139,7 @@ def train(
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # torchrun starts several, and one is enough to tell
         _print_summary(summary)
-        _tell_what_next(Path(str(resume or out)), finished, summary)
+        _tell_what_next(called(context), Path(str(resume or out)), finished, summary)
 
 
 def _check_alone(*options: object) -> None:
@@ -173,12 +174,13 @@ def _print_summary(summary: "Summary") -> None:
     print_table(table)
 
 
-def _tell_what_next(folder: Path, finished: bool, summary: "Summary") -> None:
+def _tell_what_next(command: str, folder: Path, finished: bool, summary: "Summary") -> None:
     """Of a run that has ended, or that was finished before."""
     rate = f"{counted(summary.epochs, 'epoch')} in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
     typer.echo(f"{rate}; the network is in {folder / 'model.safetensors'}")
     if finished:
         typer.echo(f"{folder} was finished already: nothing was left to train (--epochs makes a new run longer)")
         if summary.test_accuracy is None:
-            typer.echo(f"to look at its test images, once all is chosen: msdnet train --resume {folder} --test")
-    typer.echo(f"next, make a bundle to classify with: msdnet export {folder} --out bundles/{folder.resolve().name}")
+            typer.echo(f"to look at its test images, once all is chosen: {command} train --resume {folder} --test")
+    export = f"{command} export {folder} --out bundles/{folder.resolve().name}"
+    typer.echo(f"next, make a bundle to classify with: {export}")

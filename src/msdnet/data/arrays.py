@@ -4,7 +4,7 @@ All images stay as they are; padding, cropping, flipping and normalising are a f
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from msdnet.checks import check_whole
+from msdnet.checks import check_choice, check_whole
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
 from msdnet.files import Part, hold_out
 from msdnet.pixels import check_pixels
@@ -20,6 +20,7 @@ from msdnet.pixels import check_pixels
 __all__ = ["ArrayData"]
 
 IMAGES_AT_A_TIME = 1_000  # while means are taken, in numbers eight times as large as bytes
+USUAL_CHANNELS = (1, 3, 4)  # where the second axis has so many and the last has not, the channels come first
 LEAST_STD = 1 / 255  # images that are all alike vary by nothing, which nothing can be divided by
 
 
@@ -94,6 +95,7 @@ class ArrayData(ImageData):
 
     def _part(self, part: Part) -> tuple[Tensor, Tensor]:
         """Images (N, height, width, channels) in main memory, and labels (N) on the device."""
+        check_choice("part", part, get_args(Part))
         if part == "test":
             return self._images["train"][:0], self._labels["train"][:0]
         return self._images[part], self._labels[part]
@@ -112,6 +114,10 @@ class ArrayData(ImageData):
 def _check(images: NDArray[Any], labels: NDArray[Any], classes: Sequence[str]) -> None:
     if images.ndim != 4:
         raise ValueError(f"images must have the shape (N, height, width, channels), got {images.shape}")
+    if images.shape[1] in USUAL_CHANNELS and images.shape[3] not in USUAL_CHANNELS:
+        raise ValueError(
+            f"images must have the shape (N, height, width, channels), got {images.shape}; put the channels last"
+        )
     check_pixels("images", images)
     if labels.shape != images.shape[:1]:
         raise ValueError(f"labels must be one for each of {len(images)} images, got the shape {labels.shape}")

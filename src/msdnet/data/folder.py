@@ -20,7 +20,7 @@ from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation
-from msdnet.files import Part, Unreadable, digest, divide, find_images, some_names
+from msdnet.files import LabelledFile, Part, Unreadable, digest, divide, find_images, some_names
 from msdnet.machine import cores
 from msdnet.pixels import centre, cropped, opened, reason, usual_resize
 
@@ -106,7 +106,7 @@ class FolderData(ImageData):
         self._warned_of: set[str] = set()
 
     def size(self, part: Part) -> int:
-        return len(self._files[part])
+        return len(self._part(part))
 
     @property
     def some_names(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class FolderData(ImageData):
 
     def paths(self, part: Part) -> list[str]:
         """The files of a part in order, from the root on."""
-        return [file.path for file in self._files[part]]
+        return [file.path for file in self._part(part)]
 
     def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
         order, _ = epoch.order(self.size("train"))
@@ -130,6 +130,10 @@ class FolderData(ImageData):
             [self._sample(part, index) for index in range(start, min(start + batch_size, size))]
             for start in range(0, size, batch_size)
         )
+
+    def _part(self, part: Part) -> list[LabelledFile]:
+        check_choice("part", part, self._files)
+        return self._files[part]
 
     def _sample(self, part: Part, index: int, seed: int | None = None) -> _Sample:
         path, label = self._files[part][index]
