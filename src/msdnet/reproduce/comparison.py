@@ -106,7 +106,7 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     msdnets = [Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)]
     main = [
         *msdnets,
-        Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
+        Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
         Curve("ResNets", systems.each(*RESNETS), sizes, 1),
         Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
         *(systems.others() if systems.all_of_them else []),
@@ -115,7 +115,7 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
         Curve("DenseNet-MC, early exits", (systems.one(DENSENET_MC),), budgeted, 2, dashed=True),
     ]
     with_ensembles = [
-        Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
+        Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
         *systems.ensembles(budgeted),
         Curve("ResNets, single", systems.each(*RESNETS), sizes, 1, kind="dots"),
         Curve("DenseNets, single", systems.each(*DENSENETS), sizes, 2, kind="dots"),
@@ -145,7 +145,7 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
             "densenet_star_budgeted",
             "DenseNet*: budgeted batch classification on CIFAR-100",
             (
-                Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
+                Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
                 Curve("DenseNets*", systems.each(*DENSENETS_STAR), sizes, 1),
                 Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
             ),

@@ -53,7 +53,7 @@ def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
     systems = _Systems(recipe, classes)
     curves = [
         *(Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)),
-        Curve("MSDNet, best of held-out", systems.each(*MSDNETS), envelope, 0),
+        Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
         *(
             Curve(f"{name}, early exits", (one,), budgeted, colour, dashed=True)
             for colour, (name, one) in enumerate(systems.ensembles.items(), 1)

@@ -84,4 +84,4 @@ def sum_up(found: Sequence[Finding | None]) -> Finding | None:
     false = sum(not one.holds for one in found if one)
     if not false and true < len(found):
         return None
-    return Finding(f"of the {len(found)} claims that it sums up {true} were found true, {false} false", not false)
+    return Finding(f"claims that it sums up: {len(found)}, found true: {true}, false: {false}", not false)

@@ -107,8 +107,9 @@ def span(values: Sequence[float]) -> str:
     """From the least to the greatest."""
     if not values:
         return "none"
-    return f"{min(values):+.1f} to {max(values):+.1f}" if len(values) > 1 else f"{values[0]:+.1f}"
+    low, high = (listed([value]) for value in (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def listed(values: Iterable[float]) -> str:
-    return " ".join(f"{value + 0.0:+.1f}" for value in values)  # never -0.0 for 0
+    return " ".join(f"{round(value, 1) + 0.0:+.1f}" for value in values)  # never -0.0
