@@ -233,8 +233,9 @@ def certainty() -> Iterator[str]:
     error = max(standard_error(point["accuracy"], result["images"]) for point in result["best"]["paper"])
     yield (
         f"\nAll count whole layers. Ours are known to {100 * error:.1f} points (a standard error of "
-        f"{result['images']:,} test images), from one\ntraining each. They learn from a larger network, with strong "
-        "augmentation, and an exit answers with the average of those so far.\n"
+        f"{result['images']:,} test images), from one\ntraining each. The first two rows learnt from a larger "
+        "network, with strong augmentation, and an exit answers with the\naverage of those so far; the third had "
+        "no such help.\n"
     )
 
 
@@ -397,9 +398,9 @@ def verdicts() -> Iterator[str]:
     judged = {claim: finding for claim, finding in _judged().items() if finding}
     held = sum(finding.holds for finding in judged.values())
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
-    open_ones = len(_judged()) - len(judged)
     yield (
-        f"\nOf {len(_judged())} claims {held} were found true, {len(judged) - held} false, {open_ones} are not judged. "
+        f"\nOf {len(_judged())} claims of the paper {held} were found true and {len(judged) - held} false; "
+        f"{len(_judged()) - len(judged)} are not measured yet, or cannot be here.\n"
         f"{at_once} of the judged take no experiment: costs are counted, or a model of the package is known.\n"
     )
 
