@@ -159,7 +159,7 @@ class _Mean(nn.Module):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
 def test_modern_blocks_are_exported(activation: nn.Module, tmp_path: Path) -> None:
-    blocks = [nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), activation), _Squeezed()]
+    blocks = [nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), activation, nn.Dropout2d()), _Squeezed()]
     heads = [nn.Sequential(_Mean(), nn.Linear(3, 4)) for _ in blocks]
     check_graph(Chain(WideResNetConfig(layers=10, widening=1, classes=4), blocks, heads), tmp_path)
 

@@ -76,6 +76,7 @@ MODULES: dict[type[nn.Module], Callable[[Any], _Described]] = {
     nn.Softmax: lambda module: ("Softmax", (), {"axis": module.dim}),
     nn.Identity: lambda _: ("Identity", (), {}),
     nn.Dropout: lambda _: ("Identity", (), {}),
+    nn.Dropout2d: lambda _: ("Identity", (), {}),
 }
 
 
