@@ -7,19 +7,15 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-import safetensors.numpy
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from msdnet import PRESETS, MSDNetConfig, create_network
 from msdnet.bundle import Bundle, ImageSpec, stage_file
-from msdnet.export import ExportError, StoredWeights, export_network, whole_graph
+from msdnet.export import ExportError, export_network
 from msdnet.export import export as module
 from msdnet.networks import StagedNetwork
-from msdnet.networks.chain import Chain
 from msdnet.runtime import OnnxEngine
-from msdnet.systems import WideResNetConfig
 from msdnet.torch_engine import TorchEngine
 from tests.helpers import SMALL_SYSTEMS, TINY, settle
 
@@ -100,104 +96,6 @@ def test_torchvisions_are_bundles_too(name: str, tmp_path: Path) -> None:
     logits, state = engine.logits(engine.begin(images))
     np.testing.assert_allclose(logits, expected, atol=1e-4 * np.abs(expected).max())
     assert not state.maps
-
-
-class _Sums(Chain):
-    """Operations that a network may consist of beside those of the ones that are here."""
-
-    def __init__(self) -> None:
-        heads = [
-            nn.Sequential(nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(3, 4)),
-            nn.Sequential(nn.AdaptiveAvgPool2d((2, None)), _Flat(), nn.Linear(48, 4)),
-        ]
-        super().__init__(WideResNetConfig(layers=10, widening=1, classes=4), [_Doubled(), _Doubled()], heads)
-
-
-class _Flat(nn.Module):
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        pooled = nn.functional.adaptive_avg_pool2d(maps, output_size=[2, 8])  # type: ignore[arg-type]
-        return torch.flatten(pooled, start_dim=1)
-
-
-class _Squeezed(nn.Module):
-    """Channels are weighted by what their means say (squeeze and excitation); written by methods and functions."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.narrow, self.wide = nn.Conv2d(3, 2, 1), nn.Conv2d(2, 3, 1)
-
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        means = maps.mean((2, 3), keepdim=True)
-        weights = self.wide(nn.functional.relu(self.narrow(means), True)).sigmoid()
-        scaled: torch.Tensor = maps * weights - 0.5
-        return scaled.div(2).clamp(-1, 1)
-
-
-ACTIVATIONS = [
-    nn.SiLU(),
-    nn.GELU(),
-    nn.GELU(approximate="tanh"),
-    nn.Hardswish(),
-    nn.Hardsigmoid(),
-    nn.Hardtanh(-0.5, 0.4),
-    nn.ReLU6(),
-    nn.LeakyReLU(0.2, inplace=True),
-    nn.Sigmoid(),
-    nn.Tanh(),
-]
-
-
-class _Doubled(nn.Module):
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        return 2 * (maps + maps) * 0.5 + 1
-
-
-class _Mean(nn.Module):
-    def forward(self, maps: torch.Tensor) -> torch.Tensor:
-        return torch.mean(maps, dim=[-2, -1])
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
-def test_modern_blocks_are_exported(activation: nn.Module, tmp_path: Path) -> None:
-    blocks = [nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), activation, nn.Dropout2d()), _Squeezed()]
-    heads = [nn.Sequential(_Mean(), nn.Linear(3, 4)) for _ in blocks]
-    check_graph(Chain(WideResNetConfig(layers=10, widening=1, classes=4), blocks, heads), tmp_path)
-
-
-def test_sums_and_numbers_are_exported(tmp_path: Path) -> None:
-    check_graph(_Sums(), tmp_path)
-
-
-def check_graph(network: StagedNetwork, tmp_path: Path) -> None:
-    network = network.eval()
-    weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    content = safetensors.numpy.save(weights)
-    (tmp_path / "weights.safetensors").write_bytes(content)
-    graph = whole_graph(network, 8, StoredWeights("weights.safetensors", content))
-    (tmp_path / "whole.onnx").write_bytes(graph.SerializeToString())
-    session = onnxruntime.InferenceSession(tmp_path / "whole.onnx", providers=["CPUExecutionProvider"])
-    images = 6 * torch.randn(2, 3, 8, 8)
-    with torch.inference_mode():
-        expected = network(images)
-    results = session.run(None, {session.get_inputs()[0].name: images.numpy()})
-    for one, other in zip(results, expected, strict=True):
-        np.testing.assert_allclose(one, other.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("step", "why"),
-    [
-        (nn.AdaptiveAvgPool2d(3), r"adaptive_avg_pool2d: only windows side by side .* not \(3, 3\) of \(8, 8\) pixels"),
-        (nn.Mish(), "mish: no ONNX counterpart is known"),
-        (nn.Flatten(0), r"Flatten\(.*\): all dimensions after the first can be flattened, not those from 0 to -1"),
-    ],
-    ids=str,
-)
-def test_what_has_no_counterpart_is_refused_by_its_name(step: nn.Module, why: str) -> None:
-    head = nn.Sequential(step, nn.ReLU())
-    network = Chain(WideResNetConfig(layers=10, widening=1, classes=4), [nn.Identity()], [head])
-    with pytest.raises(ValueError, match=f"^the network cannot be exported: {why}"):
-        whole_graph(network, 8, StoredWeights("weights.safetensors", safetensors.numpy.save({})))
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -9,7 +9,7 @@ from tests.unit.test_claims import MSDNET, all_of, batch_networks, found, networ
 from tests.unit.test_reproduce import point
 
 
-@pytest.mark.parametrize(("resnet", "holds", "words"), [(70.5, True, "-0.5 points"), (72.5, False, "-2.5 points")])
+@pytest.mark.parametrize(("resnet", "holds", "words"), [(70.5, True, "-0.50 points"), (71.01, False, "-1.01 points")])
 def test_a_tenth_of_the_cost_of_resnet_110(resnet: float, holds: bool, words: str) -> None:
     networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), network("resnet_110", (250, resnet)))
     finding = found("ResNet-110 at a tenth", networks)
@@ -41,16 +41,26 @@ DENSENETS = [f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100)]
     ("accuracy", "holds"),
     [
         ({}, True),
+        ({"fractalnet_20": 99.0}, True),  # the published ones count
         ({"stochastic_110": 99.0}, False),  # of which nothing is ever reached
         ({"wide_resnet_40_2": 99.0}, True),  # but another of its kind is
         (dict.fromkeys(DENSENETS, 74.0), False),  # DenseNets are reached at less than half of their cost, not a fourth
     ],
 )
 def test_cheaper_than_something_of_each_kind(accuracy: dict[str, float], holds: bool) -> None:
-    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), *larger_systems(**accuracy))
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 77)), *larger_systems(**accuracy))
     finding = found("up to 5 times cheaper", networks)
     assert finding.holds is holds
-    assert "FractalNet-20: as accurate 8.0 times cheaper" in finding.measured
+    assert "the published FractalNet-20: as accurate " in finding.measured
+    reached = "never as accurate" if "fractalnet_20" in accuracy else "as accurate 8.0 times cheaper"
+    assert f"FractalNet-20, trained here: {reached}" in finding.measured
+
+
+def test_cheaper_than_the_published_fractalnets_as_well() -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), *larger_systems())
+    finding = found("up to 5 times cheaper", networks)
+    assert not finding.holds
+    assert "the published FractalNet-20: never as accurate (75.0 at most, against 75.7 %)" in finding.measured
 
 
 @pytest.mark.parametrize(
@@ -207,7 +217,10 @@ def test_budgets_are_kept_within_a_twentieth(spent: float, holds: bool) -> None:
     networks[0] = replace(networks[0], points=(off, beyond))
     finding = found("set very precisely", all_of(*networks, *baselines()))
     assert finding.holds is holds
-    assert f"MSDNets {100 * (spent / 25 - 1):+.1f} to +0.0 %, ensembles +0.0 %" in finding.measured
+    missed = "0 of 5" if holds else "1 of 5"
+    assert (
+        f"MSDNets {100 * (spent / 25 - 1):+.1f} to 0.0 % ({missed} by 5 % or more), ensembles 0.0 %" in finding.measured
+    )
 
 
 @pytest.mark.parametrize(("words", "exits", "holds"), [("naively", 60.0, True), ("CIFAR-10: ResNet-MC", 69.8, False)])

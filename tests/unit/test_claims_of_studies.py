@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from msdnet.reproduce import Measurement, find_experiment, judge
+from msdnet.reproduce.claims.readings import listed
 from msdnet.reproduce.studies import FAMILIES, gain_over_even_weights, why_names
 from tests.unit.test_claims import all_of, claim, found, network
 from tests.unit.test_reproduce import measured
@@ -140,7 +141,7 @@ def test_scales_matter_at_the_first_exit_and_not_at_the_last(scales: tuple[float
     finding = found("only in the lower budget regions", ablated(scales=scales))
     assert finding.holds is holds
     assert finding.measured == (
-        f"exits without them: {scales[0] - 65:+.1f} {scales[1] - 70:+.1f} {scales[2] - 75:+.1f} points against MSDNet, "
+        f"exits without them: {listed([scales[0] - 65, scales[1] - 70, scales[2] - 75])} points against MSDNet, "
         "at 50, 150, 300 million multiply-adds"
     )
 
@@ -158,7 +159,7 @@ def test_msdnet_is_not_credited_with_an_exit_that_costs_more() -> None:
     finding = found("only in the lower budget regions", networks)
     assert not finding.holds
     assert finding.measured == (
-        "exits without them: +0.0 +0.0 +0.0 points against MSDNet, at 50, 150, 300 million multiply-adds; "
+        "exits without them: 0.0 0.0 0.0 points against MSDNet, at 50, 150, 300 million multiply-adds; "
         "30.0 % at 40 million, where MSDNet has no answer yet"
     )
 

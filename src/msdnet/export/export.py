@@ -271,7 +271,7 @@ def _check(network: StagedNetwork, bundle: Bundle) -> None:
     engine, spec = OnnxEngine(bundle), bundle.manifest.images
     pixels = np.random.default_rng(0).integers(0, 256, (CHECKED_IMAGES, *spec.shape), dtype=np.uint8)
     state = engine.begin(pixels)
-    for exit, expected in enumerate(network(torch.from_numpy(state.maps[IMAGES]))):
+    for exit, expected in enumerate(network(torch.tensor(state.maps[IMAGES]))):  # a copy: it may be overwritten
         logits, state = engine.logits(state)
         reference = expected.numpy()
         error = float(np.abs(logits - reference).max() / max(float(np.abs(reference).max()), 1e-12))

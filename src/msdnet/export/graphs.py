@@ -4,8 +4,9 @@ The network is traced once, stage after stage; the trace is cut after each exit'
 graphs: these point to where each lies in a safetensors file beside them, as ONNX provides for large models.
 """
 
+import inspect
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -169,6 +170,11 @@ class _AllStages(nn.Module):
 class _Tracer(fx.Tracer):
     """Goes into everything but the modules that have an ONNX counterpart; methods become the functions they are."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.overwritten: list[tuple[fx.Node, fx.Node]] = []
+        """Maps that something works on in place, each with what is there afterwards."""
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:  # noqa: ARG002
         return isinstance(m, tuple(MODULES))
 
@@ -178,8 +184,26 @@ class _Tracer(fx.Tracer):
         if kind == "call_method" and target in METHODS:
             kind, target = "call_function", METHODS[target]
         if kind == "call_function" and target in MADE_OF:
-            return MADE_OF[target](*args, **kwargs)
+            result: Any = MADE_OF[target](*args, **kwargs)
+            if inspect.signature(MADE_OF[target]).bind(*args, **kwargs).arguments.get("inplace"):
+                self.overwritten.append((args[0].node, result.node))
+            return result
         return super().create_proxy(kind, target, args, kwargs, *more, **named)
+
+    def call_module(
+        self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        result = super().call_module(m, forward, args, kwargs)
+        if getattr(m, "inplace", False) and not isinstance(m, nn.Dropout | nn.Dropout2d):
+            self.overwritten.append((args[0].node, result.node))
+        return result
+
+    def check_in_place(self) -> None:
+        """Who reads a map after it was overwritten reads something else than the graph would give them."""
+        order = {node: place for place, node in enumerate(self.graph.nodes)}
+        for written, result in self.overwritten:
+            if any(order[user] > order[result] for user in written.users):
+                raise unsupported(result, "it works in place, on a map that is read once more afterwards")
 
 
 class _Shapes(fx.Interpreter):
@@ -198,7 +222,9 @@ class _Trace:
     def __init__(self, network: StagedNetwork, side: int, weights: "StoredWeights") -> None:
         self.weights = weights
         root = _AllStages(on_meta(network))
-        graph = _Tracer().trace(root)
+        tracer = _Tracer()
+        graph = tracer.trace(root)
+        tracer.check_in_place()
         images = torch.empty(1, network.config.input_channels, side, side, device="meta")
         _Shapes(fx.GraphModule(root, graph)).run(images)
         self.modules = dict(root.named_modules())
@@ -243,10 +269,10 @@ class _Writer:
         return self.names.get(node, node.name)
 
     def add(self, node: fx.Node, modules: dict[str, nn.Module]) -> None:
-        inputs = self._inputs(node)
         if node.op == "call_module":
             module = modules[str(node.target)]
             operation, weights, attributes = describe_module(module)
+            inputs = self._inputs(node)
             path = str(node.target).removeprefix("network.")
             named = [f"{path}.{name}" for name in weights if getattr(module, name) is not None]
             self.weights += named
@@ -255,6 +281,7 @@ class _Writer:
                 inputs += self._padding(node, module)
         elif node.op == "call_function" and node.target in FUNCTIONS:
             operation, attributes = FUNCTIONS[node.target](node)
+            inputs = self._inputs(node)
         else:
             raise unsupported(node, "no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
@@ -283,8 +310,8 @@ class _Writer:
                 self.nodes.append(constant)
             else:
                 raise unsupported(node, f"no ONNX counterpart is known for {value!r}")
-        if node.kwargs.keys() - {"inplace"}:
-            raise unsupported(node, "no ONNX counterpart is known for its options")
+        if node.kwargs:
+            raise unsupported(node, f"no ONNX counterpart is known for {', '.join(node.kwargs)}")
         return inputs
 
 

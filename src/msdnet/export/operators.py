@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 import torch
@@ -24,7 +24,8 @@ _Described: TypeAlias = tuple[str, tuple[str, ...], dict[str, Any]]
 
 
 def _conv(module: nn.Conv2d) -> _Described:
-    assert not isinstance(module.padding, str)
+    if isinstance(module.padding, str) or module.padding_mode != "zeros":
+        raise unsupported(module, "only a number of zeros as padding has an ONNX counterpart")
     attributes = {
         "kernel_shape": list(module.kernel_size),
         "strides": list(module.stride),
@@ -44,6 +45,8 @@ def _max_pool(module: nn.MaxPool2d) -> _Described:
 
 
 def _average_pool(module: nn.AvgPool2d) -> _Described:
+    if module.divisor_override is not None:
+        raise unsupported(module, "no ONNX counterpart is known for divisor_override")
     return "AveragePool", (), {**_window(module), "count_include_pad": int(module.count_include_pad)}
 
 
@@ -84,8 +87,27 @@ def describe_module(module: nn.Module) -> _Described:
     return next(describe for kind, describe in MODULES.items() if isinstance(module, kind))(module)
 
 
+def _options(node: fx.Node, *names: str) -> dict[str, Any]:
+    """What a function is given beside its map, by name; torch also knows numpy's names."""
+    if not node.args:
+        raise unsupported(node, "give the map first, not by its name")
+    by_name = {_NAMES_OF_NUMPY.get(name, name): value for name, value in node.kwargs.items()}
+    given: dict[str, Any] = dict(zip(names, node.args[1:], strict=False)) | by_name
+    unknown = given.keys() - set(names)
+    if unknown:
+        raise unsupported(node, f"no ONNX counterpart is known for {', '.join(sorted(unknown))}")
+    return given
+
+
+_NAMES_OF_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
+
+
+def _joined(node: fx.Node) -> tuple[str, dict[str, Any]]:
+    return "Concat", {"axis": _options(node, "dim").get("dim", 0)}
+
+
 def _flatten(node: fx.Node) -> tuple[str, dict[str, Any]]:
-    given = dict(zip(("start_dim", "end_dim"), node.args[1:], strict=False)) | node.kwargs
+    given = _options(node, "start_dim", "end_dim")
     return "Flatten", _flat(node, given.get("start_dim", 0), given.get("end_dim", -1))
 
 
@@ -97,9 +119,9 @@ def _flat(step: fx.Node | nn.Module, start: object, end: object) -> dict[str, An
 
 def _pooled_to(node: fx.Node) -> tuple[str, dict[str, Any]]:
     """Adaptive pooling: windows side by side, if the map is made of as many."""
-    source, *given = cast(Sequence[Any], node.args)
-    target = given[0] if given else node.kwargs["output_size"]
-    sides, numbers = source.meta["shape"][2:], target if isinstance(target, list | tuple) else (target, target)
+    target = _options(node, "output_size")["output_size"]
+    sides = cast(fx.Node, node.args[0]).meta["shape"][2:]
+    numbers = target if isinstance(target, list | tuple) else (target, target)
     wanted = tuple(side if number is None else number for side, number in zip(sides, numbers, strict=True))
     if wanted == (1, 1):
         return "GlobalAveragePool", {}
@@ -110,12 +132,12 @@ def _pooled_to(node: fx.Node) -> tuple[str, dict[str, Any]]:
 
 
 def _mean(node: fx.Node) -> tuple[str, dict[str, Any]]:
-    given: dict[str, Any] = dict(zip(("dim", "keepdim"), node.args[1:], strict=False)) | node.kwargs
-    axes = given.get("dim")
-    if axes is None:
+    given = _options(node, "dim", "keepdim")
+    dimensions = given.get("dim")
+    axes = [dimensions] if isinstance(dimensions, int) else list(dimensions or ())
+    if not axes:
         raise unsupported(node, "say over which dimensions")
-    kept = bool(given.get("keepdim", False))
-    return "ReduceMean", {"axes": [axes] if isinstance(axes, int) else list(axes), "keepdims": int(kept)}
+    return "ReduceMean", {"axes": axes, "keepdims": int(given.get("keepdim", False))}
 
 
 def _named(operation: str) -> Callable[[fx.Node], tuple[str, dict[str, Any]]]:
@@ -127,17 +149,19 @@ _SIMPLE: dict[str, tuple[Any, ...]] = {
     "Sub": (torch.sub, operator.sub),
     "Mul": (torch.mul, operator.mul),
     "Div": (torch.div, operator.truediv),
-    "Clip": (torch.clamp,),
+    "Neg": (torch.neg, operator.neg),
+    "Max": (torch.maximum, torch.clamp_min),
+    "Min": (torch.minimum, torch.clamp_max),
     "Erf": (torch.erf,),
     "Log": (torch.log,),
     "Relu": (torch.relu,),
-    "Sigmoid": (torch.sigmoid, functional.sigmoid),
-    "Tanh": (torch.tanh, functional.tanh),
+    "Sigmoid": (torch.sigmoid,),
+    "Tanh": (torch.tanh,),
 }
 """What takes maps and numbers in the same order, and has no attributes."""
 
 FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
-    torch.cat: lambda node: ("Concat", {"axis": node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else 0)}),
+    torch.cat: _joined,
     torch.flatten: _flatten,
     torch.mean: _mean,
     functional.adaptive_avg_pool2d: _pooled_to,
@@ -146,11 +170,10 @@ FUNCTIONS: dict[Any, Callable[[fx.Node], tuple[str, dict[str, Any]]]] = {
 FIRST_ALONE = (torch.flatten, torch.mean, functional.adaptive_avg_pool2d)
 """Those that take one map; all else that is given to them becomes attributes."""
 
-METHODS: dict[str, Callable[..., Tensor]] = {
-    name: getattr(torch, name)
-    for name in ("add", "clamp", "div", "flatten", "log", "mean", "mul", "relu", "sigmoid", "sub", "tanh")
-}
-"""Of tensors, and the functions that do the same."""
+
+def _clamp(maps: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    above = maps if min is None else torch.clamp_min(maps, min)
+    return above if max is None else torch.clamp_max(above, max)
 
 
 def _relu(maps: Tensor, inplace: bool = False) -> Tensor:  # noqa: ARG001
@@ -168,7 +191,7 @@ def _gelu(maps: Tensor, approximate: str = "none") -> Tensor:
 
 
 def _hard_sigmoid(maps: Tensor, inplace: bool = False) -> Tensor:  # noqa: ARG001
-    return torch.clamp(maps + 3, 0, 6) / 6
+    return _clamp(maps + 3, 0, 6) / 6
 
 
 def _hard_swish(maps: Tensor, inplace: bool = False) -> Tensor:  # noqa: ARG001
@@ -181,14 +204,16 @@ def _leaky_relu(maps: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 def _hard_tanh(maps: Tensor, min_val: float = -1, max_val: float = 1, inplace: bool = False) -> Tensor:  # noqa: ARG001
-    return torch.clamp(maps, min_val, max_val)
+    return _clamp(maps, min_val, max_val)
 
 
 def _relu6(maps: Tensor, inplace: bool = False) -> Tensor:  # noqa: ARG001
-    return torch.clamp(maps, 0, 6)
+    return _clamp(maps, 0, 6)
 
 
 MADE_OF: dict[Any, Callable[..., Tensor]] = {
+    torch.clamp: _clamp,
+    torch.clip: _clamp,
     functional.relu: _relu,
     functional.silu: _silu,
     functional.gelu: _gelu,
@@ -199,6 +224,16 @@ MADE_OF: dict[Any, Callable[..., Tensor]] = {
     functional.relu6: _relu6,
 }
 """Functions that the trace has as the simpler ones that they are made of."""
+
+_FUNCTIONS_OF_TORCH = (
+    *(function for function in FUNCTIONS if function.__module__ != "_operator"),
+    torch.clamp,
+    torch.clip,
+)
+METHODS: dict[str, Callable[..., Tensor]] = {
+    function.__name__: function for function in _FUNCTIONS_OF_TORCH if hasattr(Tensor, function.__name__)
+}
+"""Of tensors, and the functions that do the same."""
 
 
 def _pair(value: Pair) -> tuple[int, int]:

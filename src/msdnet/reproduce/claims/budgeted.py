@@ -33,6 +33,8 @@ from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["A_TENTH", "CIFAR10", "CLAIMS", "CONSISTENTLY", "FIVE_TIMES"]
 
+_PRECISELY = 5  # per cent of a budget
+
 Rivals = Callable[[Results], Mapping[str, list[Place]]]
 """Kinds of systems, each by what it costs and brings."""
 
@@ -84,20 +86,25 @@ def _above(measured: Results, rivals: Rivals, margin: float, on_par: float = ON_
 
 
 def _a_tenth_of_resnet_110(measured: Results) -> Finding:
-    best, other = best_of_msdnets(measured), measured["resnet_110"]
-    at_tenth = best.at(other.cost_alone / 1e7) - 100 * other.test_accuracy[-1]
-    return Finding(f"{at_tenth:+.1f} points at a tenth of its cost; {cheaper(best, other)}", at_tenth > -ON_PAR)
+    best, (other,) = best_of_msdnets(measured), sizes([measured["resnet_110"]])
+    at_tenth = best.at(other.x / 10) - other.y
+    return Finding(f"{at_tenth:+.2f} points at a tenth of its cost; {cheaper(best, other)}", at_tenth > -ON_PAR)
 
 
 def _up_to_five_times_cheaper(measured: Results) -> Finding:
     """It holds if something of each kind is reached at less than its cost, and a DenseNet at a fourth or less.
 
-    Of DenseNets, since larger networks waste more: a FractalNet of 34 M parameters would make the claim easy.
+    Of DenseNets, since larger networks waste more: a FractalNet of 34 M parameters would make the claim easy. Of
+    FractalNets the published ones count, as everywhere: they are those of the paper's figure.
     """
     best, words, most = best_of_msdnets(measured), [], []
-    for kind in (DENSENETS, (STOCHASTIC,), WIDE_RESNETS, (FRACTALNET,)):
-        words += [f"{NAMES[name]}: {cheaper(best, measured[name])}" for name in kind]
-        most.append(max(best.times_cheaper(measured[name]) or 0.0 for name in kind))
+    trained = (DENSENETS, (STOCHASTIC,), WIDE_RESNETS)
+    kinds = [{NAMES[name]: sizes([measured[name]])[0] for name in kind} for kind in trained]
+    kinds.append({PUBLISHED: min(published_fractalnet("cifar100"), key=lambda place: place.y)})  # the easiest to reach
+    for kind in kinds:
+        words += [f"{called}: {cheaper(best, other)}" for called, other in kind.items()]
+        most.append(max(best.times_cheaper(other) or 0.0 for other in kind.values()))
+    words.append(f"{NAMES[FRACTALNET]}, trained here: {cheaper(best, sizes([measured[FRACTALNET]])[0])}")
     densenets = most[0]
     return Finding("; ".join(words), min(most) > 1 and densenets >= 4)
 
@@ -135,8 +142,9 @@ def _budgets_are_kept(measured: Results) -> Finding:
             for point in one.by("paper")
             if point.budget <= one.whole_costs[-1]
         ]
-        words.append(f"{kind} {span(off)} %")
-        holds &= bool(off) and max(map(abs, off)) < 5
+        missed = sum(abs(share) >= _PRECISELY for share in off)
+        words.append(f"{kind} {span(off)} % ({missed} of {len(off)} by {_PRECISELY} % or more)")
+        holds &= bool(off) and not missed
     return Finding(f"what test images cost, off the budget: {', '.join(words)}", holds)
 
 

@@ -50,8 +50,9 @@ def _at_1700_million(measured: Results) -> Finding:
 def _cheaper_than_densenets(measured: Results) -> Finding:
     """It holds if half of them, or more, are reached at half of their cost or less."""
     best, densenets = best_of_msdnets(measured, MSDNETS), measured.each(DENSENETS)
-    times = [best.times_cheaper(one) or 0.0 for one in densenets]  # none where an accuracy is never reached
-    words = (f"DenseNet-{one.name.split('_')[-1]}: {cheaper(best, one)}" for one in densenets)
+    others = {f"DenseNet-{one.name.split('_')[-1]}": sizes([one])[0] for one in densenets}
+    times = [best.times_cheaper(other) or 0.0 for other in others.values()]  # none where an accuracy is never reached
+    words = (f"{called}: {cheaper(best, other)}" for called, other in others.items())
     return Finding("; ".join(words), float(np.median(times)) >= 2)
 
 

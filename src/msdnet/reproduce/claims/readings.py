@@ -69,9 +69,9 @@ class Tradeoff:
                 side.append(self.at(other.x) - other.y)
         return found
 
-    def times_cheaper(self, other: Measurement) -> float | None:
-        """How many times cheaper it reaches a network's accuracy; nothing if it never does."""
-        goal, cost = 100 * other.test_accuracy[-1], other.cost_alone / 1e6
+    def times_cheaper(self, other: Place) -> float | None:
+        """How many times cheaper it reaches another's accuracy; nothing if it never does."""
+        cost, goal = other
         ordered = sorted(self.places)
         for before, after in zip([ordered[0], *ordered], ordered, strict=False):
             if after.y >= goal:
@@ -94,12 +94,12 @@ def in_steps(one: Measurement) -> Tradeoff:
     return Tradeoff(anytime([one]), one.whole_costs[-1] / 1e6, steps=True)
 
 
-def cheaper(ours: Tradeoff, other: Measurement) -> str:
+def cheaper(ours: Tradeoff, other: Place) -> str:
     """How many times, in words."""
     times = ours.times_cheaper(other)
     if times is None:
         highest = max(place.y for place in ours.places)
-        return f"never as accurate ({highest:.1f} at most, against {100 * other.test_accuracy[-1]:.1f} %)"
+        return f"never as accurate ({highest:.1f} at most, against {other.y:.1f} %)"
     return f"as accurate {times:.1f} times cheaper"
 
 
@@ -112,4 +112,5 @@ def span(values: Sequence[float]) -> str:
 
 
 def listed(values: Iterable[float]) -> str:
-    return " ".join(f"{round(value, 1) + 0.0:+.1f}" for value in values)  # never -0.0
+    """To a tenth; what is nearer to nothing has no sign."""
+    return " ".join(f"{value:+.1f}" if round(value, 1) else "0.0" for value in values)
