@@ -148,6 +148,7 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
                 Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
                 Curve("DenseNets*", systems.each(*DENSENETS_STAR), sizes, 1),
                 Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
+                Curve("ensemble: DenseNets*, early exits", (star,), budgeted, 1, dashed=True),
             ),
         ),
     )

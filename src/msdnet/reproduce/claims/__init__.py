@@ -18,6 +18,6 @@ def judge_all(measured: Mapping[str, Mapping[str, Measurement]]) -> dict[Claim, 
     """Every claim, by what was measured for each experiment."""
     found = {claim: judge(claim, measured.get(claim.experiment or "", {})) for claim in CLAIMS}
     return {
-        claim: sum_up([found[part] for part in claim.parts]) if claim.parts else finding
+        claim: sum_up({part: found[part] for part in claim.parts}) if claim.parts else finding
         for claim, finding in found.items()
     }

@@ -6,14 +6,13 @@ from functools import partial
 import numpy as np
 
 from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Results
-from msdnet.reproduce.claims.readings import Gains, against_each, in_steps, listed
+from msdnet.reproduce.claims.readings import Gains, against_each, in_steps, listed, over_budgets
 from msdnet.reproduce.claims.systems import ENSEMBLES, NAMES, PUBLISHED, published_fractalnet
 from msdnet.reproduce.comparison import ANYTIME_MSDNET, FRACTALNET, IDENTICAL, VARYING, WITH_CLASSIFIERS
 from msdnet.reproduce.figure import Place, anytime
 
 __all__ = ["ABOVE_CLASSIFIERS", "CIFAR10", "CLAIMS", "NEARLY_ALL_BUDGETS"]
 
-_BUDGETS = 101
 _NEARLY_ALL = 0.9
 
 
@@ -35,13 +34,9 @@ def _above_exits_of(
 
 
 def _above_the_best_other(measured: Results) -> tuple[list[float], str]:
-    """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
-    msdnet = in_steps(measured[ANYTIME_MSDNET])
-    others = [in_steps(one) for one in measured.each((*ENSEMBLES, *WITH_CLASSIFIERS, FRACTALNET))]
-    low = max(msdnet.places[0].x, min(other.places[0].x for other in others))
-    budgets = [low, *np.geomspace(low, msdnet.full, _BUDGETS)[1:-1], msdnet.full]  # its ends are rounded
-    above = [msdnet.at(budget) - max(other.at(budget) for other in others) for budget in budgets]
-    return above, f"from {low:.0f} to {msdnet.full:.0f} million multiply-adds"
+    """Points, and where."""
+    others = measured.each((*ENSEMBLES, *WITH_CLASSIFIERS, FRACTALNET))
+    return over_budgets(in_steps(measured[ANYTIME_MSDNET]), [in_steps(other) for other in others])
 
 
 def _for_nearly_all_budgets(measured: Results) -> Finding:

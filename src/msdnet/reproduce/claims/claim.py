@@ -78,10 +78,11 @@ def judge(claim: Claim, measured: Mapping[str, Measurement]) -> Finding | None:
         return None
 
 
-def sum_up(found: Sequence[Finding | None]) -> Finding | None:
+def sum_up(found: Mapping[Claim, Finding | None]) -> Finding | None:
     """Of a claim's parts: true if all are, false if one is, and open otherwise."""
-    true = sum(one.holds for one in found if one)
-    false = sum(not one.holds for one in found if one)
-    if not false and true < len(found):
+    true = [part for part, finding in found.items() if finding and finding.holds]
+    false = [part.says for part, finding in found.items() if finding and not finding.holds]
+    if not false and len(true) < len(found):
         return None
-    return Finding(f"claims that it sums up: {len(found)}, found true: {true}, false: {false}", not false)
+    words = f"claims that it sums up: {len(found)}, found true: {len(true)}, false: {len(false)}"
+    return Finding(f"{words} ({'; '.join(false)})" if false else words, not false)

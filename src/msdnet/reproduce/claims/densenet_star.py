@@ -3,7 +3,7 @@
 import numpy as np
 
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
-from msdnet.reproduce.claims.readings import in_steps, span
+from msdnet.reproduce.claims.readings import in_steps, over_budgets, span
 from msdnet.reproduce.claims.systems import best_of_msdnets
 from msdnet.reproduce.comparison import ANYTIME_MSDNET, DENSENETS, DENSENETS_STAR, VARYING, VARYING_STAR
 from msdnet.reproduce.figure import anytime, sizes
@@ -21,7 +21,11 @@ def _anytime(measured: Results) -> Finding:
     star, plain = measured[VARYING_STAR], measured[VARYING[1]]
     over_plain = [gain for side in in_steps(star).gains(anytime([plain])) for gain in side]
     msdnet = in_steps(measured[ANYTIME_MSDNET]).gains(anytime([star]))
-    words = f"{span(over_plain)} points against DenseNets; MSDNet {msdnet.against('DenseNets*')}"
+    above, where = over_budgets(in_steps(measured[ANYTIME_MSDNET]), [in_steps(star)])
+    words = (
+        f"{span(over_plain)} points against DenseNets; MSDNet {msdnet.against('DenseNets*')}; over all budgets {where} "
+        f"{np.mean(above):+.1f} on average"
+    )
     slightly = msdnet.above(0) and float(np.mean(msdnet.within)) < _A_FEW_POINTS
     return Finding(words, bool(over_plain) and min(over_plain) > ON_PAR and slightly)
 

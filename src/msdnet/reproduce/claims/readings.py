@@ -10,7 +10,9 @@ from msdnet.reproduce.claims.claim import Finding
 from msdnet.reproduce.figure import Place, anytime
 from msdnet.reproduce.measurement import Measurement
 
-__all__ = ["Gains", "Tradeoff", "against_each", "cheaper", "in_steps", "listed", "span"]
+__all__ = ["Gains", "Tradeoff", "against_each", "cheaper", "in_steps", "listed", "over_budgets", "span"]
+
+_BUDGETS = 101
 
 
 class Gains(NamedTuple):
@@ -33,9 +35,7 @@ class Gains(NamedTuple):
     def against(self, others: str) -> str:
         """In words."""
         within = f"{span(self.within)} points against {others}" if self.within else f"none of {others} within its costs"
-        return within + (
-            f" ({span(self.beyond)} against those that cost more than it can spend)" if self.beyond else ""
-        )
+        return within + (f" ({span(self.beyond)} against dearer ones)" if self.beyond else "")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,14 @@ def against_each(ours: Tradeoff, rivals: Mapping[str, Sequence[Place]], holds: C
     return Finding(words, all(holds(kind, gains) for kind, gains in found.items()))
 
 
+def over_budgets(ours: Tradeoff, others: Sequence[Tradeoff]) -> tuple[list[float], str]:
+    """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
+    low = max(min(ours.places).x, min(min(other.places).x for other in others))
+    budgets = [low, *np.geomspace(low, ours.full, _BUDGETS)[1:-1], ours.full]  # its ends are rounded
+    above = [ours.at(budget) - max(other.at(budget) for other in others) for budget in budgets]
+    return above, f"from {low:.0f} to {ours.full:.0f} million multiply-adds"
+
+
 def in_steps(one: Measurement) -> Tradeoff:
     """Of a network's exits, whose newest answer stands."""
     return Tradeoff(anytime([one]), one.whole_costs[-1] / 1e6, steps=True)
@@ -100,7 +108,8 @@ def cheaper(ours: Tradeoff, other: Place) -> str:
     if times is None:
         highest = max(place.y for place in ours.places)
         return f"never as accurate ({highest:.1f} at most, against {other.y:.1f} %)"
-    return f"as accurate {times:.1f} times cheaper"
+    least = "at least " if min(ours.places).y >= other.y else ""  # where its cheapest answer is enough
+    return f"as accurate {least}{times:.1f} times cheaper"
 
 
 def span(values: Sequence[float]) -> str:
