@@ -3,8 +3,11 @@
 import dataclasses
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ import torch
 from PIL import Image
 
 from msdnet import create_network
-from msdnet.data import DataConfig
+from msdnet.data import Batch, DataConfig, Part
+from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
 from msdnet.published import published_for
@@ -181,6 +185,33 @@ def test_a_training_that_was_stopped_goes_on(images: Path, tmp_path: Path, monke
     assert shop.standing(RESNET) == "begun"
     assert shop.carry_out([RESNET]) == []
     assert shop.measured(RESNET) is not None
+
+
+def test_a_signal_stops_measuring_with_the_batch_under_way(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minutes on a CPU, which nobody is to wait for."""
+    shop = workshop(images, tmp_path)
+    assert shop.carry_out([RESNET]) == []
+    shop.file_of(RESNET).unlink()
+    taken, all_batches = 0, FolderData.batches
+
+    def batches(data: FolderData, part: Part, _size: int) -> Iterator[Batch]:
+        nonlocal taken
+        for batch in all_batches(data, part, 4):
+            taken += 1
+            if taken == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield batch
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderData, "batches", batches)
+        with pytest.raises(Interrupted, match="stopped by SIGINT.*goes on with the same command") as stopped:
+            shop.carry_out([RESNET])
+    assert (taken, stopped.value.signal_number) == (3, signal.SIGINT)
+    assert shop.standing(RESNET) == "trained"
+    assert shop.carry_out([RESNET]) == []
+    assert shop.standing(RESNET) == "measured"
 
 
 def test_a_damaged_run_says_what_can_be_done(images: Path, tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ class Workshop:
             **options,  # type: ignore[arg-type]
         )
 
-    def _measure(self, data: ImageData, subject: Subject, _stop: StopSignal) -> None:
+    def _measure(self, data: ImageData, subject: Subject, stop: StopSignal) -> None:
         if self.file_of(subject).exists() or not is_first():
             return
         members = trained_for(subject)
@@ -204,7 +204,7 @@ class Workshop:
         networks = [run.network for run in runs]
         network = self._joined(subject, networks) if isinstance(subject, Joint) else networks[0]
         training = None if isinstance(subject, Joint) else self._training_of(subject)
-        measured = measure(subject, network, data, [run.facts for run in runs], training)
+        measured = measure(subject, network, data, [run.facts for run in runs], training, stop)
         measured.save(self.file_of(subject))
         self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
 
