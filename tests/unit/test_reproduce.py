@@ -174,16 +174,24 @@ def test_several_at_once_are_for_data_in_memory_and_one_process(
         Workshop(DataConfig(), tmp_path, tmp_path, at_once=2).carry_out([RESNET])
 
 
-def test_a_training_that_was_stopped_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("stop_at", "told"),
+    [(2, "epochs done: 0, and 2 steps of the next"), (6, "epochs done: 1, and 1 step of the next")],
+)
+def test_a_training_that_was_stopped_goes_on(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: int, told: str
+) -> None:
     from tests.unit.test_training import StopAt
 
-    shop = workshop(images, tmp_path)
+    said: list[str] = []
+    shop = workshop(images, tmp_path, said)
     with monkeypatch.context() as patch:
-        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(6))
+        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(stop_at))
         with pytest.raises(Interrupted, match="goes on with the same command"):
             shop.carry_out([RESNET])
     assert shop.standing(RESNET) == "begun"
     assert shop.carry_out([RESNET]) == []
+    assert f"resnet: goes on, {told}" in said
     assert shop.measured(RESNET) is not None
 
 
