@@ -88,6 +88,32 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
     assert "ensemble: DenseNets*, varying" in table
 
 
+def test_a_plan_says_that_nothing_is_to_be_trained_and_which_ensembles_are_to_be_measured(tmp_path: Path) -> None:
+    make_up_results(tmp_path / "results", "densenet-star")
+    plan = ["densenet-star", "--plan", "--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs")]
+    assert run(*plan).stdout.endswith("\n\nNothing to train.\n")
+    assert json.loads(run(*plan, "--json").stdout)["ensembles"] == []
+    ensemble = next(one for one in find_experiment("densenet-star").subjects if isinstance(one, Joint))
+    (tmp_path / f"results/cifar100/{ensemble.name}.json").unlink()
+    for member in ensemble.members:
+        folder = tmp_path / "runs/cifar100" / member.name
+        folder.mkdir(parents=True)
+        (folder / "summary.json").touch()
+    told = run(*plan).stdout.splitlines()
+    assert told[-2:] == [
+        "Nothing to train.",
+        f"Ensembles to measure, by the runs of all their members in {tmp_path / 'runs'}: {ensemble.name}",
+    ]
+    assert json.loads(run(*plan, "--json").stdout)["ensembles"] == [ensemble.name]
+
+
+def test_a_plan_says_what_its_times_are_worth(tmp_path: Path) -> None:
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    told = run("anytime-cifar100", "--plan", "--only", "resnet_mc", *places).stdout
+    assert told.endswith("This is an estimate by a few steps of each, on this machine, as busy as it is now.\n")
+    assert "Ensembles" not in told
+
+
 def test_what_makes_a_try_is_told_in_words() -> None:
     assert _changes(None, None, None) == []
     assert _changes(1, 32, 3000) == ["1 epoch", "batches of 32", "3,000 images"]

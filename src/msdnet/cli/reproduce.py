@@ -238,7 +238,7 @@ def _list(name: str | None, as_json: bool) -> None:
 
 
 def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], as_json: bool) -> None:
-    from msdnet.reproduce import make_plan
+    from msdnet.reproduce import ensembles_to_measure, make_plan
     from msdnet.training.display import duration
 
     found = []
@@ -248,13 +248,20 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
         why += f"\n  {planned.damage}" if planned.damage else ""
         typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}{why}", err=as_json)
-    total = sum(planned.seconds for planned in found)
+    total, ensembles = sum(planned.seconds for planned in found), ensembles_to_measure(workshop, chosen)
+    names = [ensemble.name for ensemble in ensembles]
     if as_json:
-        typer.echo(json.dumps({"networks": [asdict(planned) for planned in found], "seconds": total}))
-    else:
-        typer.echo(
-            f"\nTo train: {duration(total)}, one network after the other, on this machine. Measuring is not in it."
-        )
+        values = {"networks": [asdict(planned) for planned in found], "seconds": total, "ensembles": names}
+        typer.echo(json.dumps(values))
+        return
+    typer.echo(
+        f"\nTo train: {duration(total)}, one network after the other; measuring is not in it. This is an estimate by a "
+        "few steps of each, on this machine, as busy as it is now."
+        if total
+        else "\nNothing to train."
+    )
+    if names:
+        typer.echo(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
 
 
 def _draw(

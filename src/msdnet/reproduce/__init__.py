@@ -11,7 +11,7 @@ from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY, GALLERY_MODEL, GALLERY_TITLE, Gallery, make_gallery, read_gallery
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
-from msdnet.reproduce.plan import Planned, make_plan
+from msdnet.reproduce.plan import Planned, ensembles_to_measure, make_plan
 from msdnet.reproduce.workshop import Failure, Workshop
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "charts",
     "check_comparable",
     "draw",
+    "ensembles_to_measure",
     "figure_table",
     "find_experiment",
     "judge",
