@@ -38,10 +38,14 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["anytime"], "did you mean 'anytime-cifar10', 'anytime-cifar100' or 'anytime-imagenet'?"),
         (["anytime-cifar"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["anytime-cifar", "--list"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["densenet-star", "--only", "resnet_20", "--data", "nowhere"], "densenet-star has no system 'resnet_20'"),
-        (["densenet-star", "--data", "nowhere", "--results", "none", "--runs", "none"], "nowhere: no cifar-100-binary"),
+        (
+            ["densenet-star", "--data", "nowhere", "--results", "none", "--runs", "none"],
+            "nowhere: no such folder; --data or MSDNET_DATA must name the folder that holds cifar-100-binary/",
+        ),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
