@@ -2,12 +2,14 @@
 
 import json
 import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from msdnet.cli.reproduce import _changes, _find
+from msdnet.extras import install
 from msdnet.reproduce import Experiment, find_experiment
 from msdnet.reproduce.subjects import Joint, trained_for
 from tests.helpers import run_here
@@ -24,6 +26,16 @@ def test_experiments_are_listed() -> None:
     listed = json.loads(run("--list", "--json").stdout)
     assert [one["name"] for one in listed] == names
     assert [one["name"] for one in listed if not one["systems"]] == ["gallery"], "which trains nothing"
+
+
+def test_the_list_does_not_wait_for_torch() -> None:
+    """Which takes seconds to import."""
+    without = "import sys; sys.modules['torch'] = None; from msdnet.cli import main; main()"
+    command = [sys.executable, "-c", without, "reproduce"]
+    done = subprocess.run([*command, "--list"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, run("--list").stdout, "")
+    needs = subprocess.run([*command, "ablation", "--plan"], capture_output=True, text=True, check=False)
+    assert needs.stderr == f"msdnet: this command needs torch: {install('train')}\n"
 
 
 def test_the_systems_of_an_experiment_are_listed() -> None:

@@ -93,7 +93,7 @@ def reproduce(
     Example: msdnet reproduce anytime-cifar100 --plan
     """
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
-    from msdnet.reproduce import GALLERY, Workshop, measured_of
+    from msdnet.reproduce import GALLERY
 
     if list_all or name is None:
         _list(name, as_json)
@@ -115,6 +115,8 @@ def reproduce(
     _refuse(name, {"--model": model, "--class": classes})
     experiment = _find(name, data, epochs, batch_size).tried_with(*changes, subset=subset)
     chosen = _chosen(experiment, only or [])
+    from msdnet.reproduce import Workshop, measured_of  # with torch, which wrong names are not to wait for
+
     _check_places(device, None if plan else figures)
     config = _data_config(experiment.dataset, data, subset, needed=not (plan or draw))
     say = partial(typer.echo, err=as_json)

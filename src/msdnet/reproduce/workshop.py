@@ -31,7 +31,7 @@ from msdnet.training.distributed import (
     several_processes,
 )
 from msdnet.training.record import describe_data, read_run, read_summary
-from msdnet.training.together import ALONE, SharedTime
+from msdnet.training.side_by_side import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT
 
 __all__ = ["Failure", "Standing", "Workshop"]
