@@ -23,7 +23,7 @@ from benchmarks.throughput import endless, wait, write_random_cifar
 from msdnet.data.cifar import CifarData
 from msdnet.training import Recipe, StopSignal, load_recipe
 from msdnet.training.run import make_step
-from msdnet.training.together import ALONE, together
+from msdnet.training.side_by_side import ALONE, together
 
 PRESETS = ["resnet_20", "resnet_110", "densenet_bc_28_12", "cifar_batch_4"]
 

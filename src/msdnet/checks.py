@@ -147,13 +147,13 @@ def table_from_json(text: str, what: str, newest: int | None = None) -> dict[str
     return values
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The fields in a JSON file that has no `format`."""
+def read_table(path: Path, newest: int | None = None) -> dict[str, Any]:
+    """The fields in a JSON file; `newest` as for `table_from_json`."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not JSON ({error})") from error
-    return table_from_json(text, str(path))
+    return table_from_json(text, str(path), newest)
 
 
 def from_mapping(cls: type[T], values: object, what: str) -> T:

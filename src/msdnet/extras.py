@@ -1,10 +1,11 @@
-"""What extras bring, and what to say where one is missing."""
+"""What extras bring, what to say where one is missing, and how not to import them before they are needed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
-__all__ = ["BROUGHT_BY", "Brought", "install", "needed_for"]
+__all__ = ["BROUGHT_BY", "Brought", "imported_later", "install", "needed_for"]
 
 
 class Brought(NamedTuple):
@@ -43,3 +44,18 @@ def needed_for(what: str) -> Iterator[None]:
         if brought is None:
             raise
         raise ImportError(f"{what} needs {brought.package}: {install(brought.extra)}") from error
+
+
+def imported_later(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package some of whose names take seconds to import: they wait until someone asks for them.
+
+    - names: those of each module of the package; none may be a module's own, since importing that would take its place
+    """
+    where = {name: f"{package}.{module}" for module, several in names.items() for name in several}
+
+    def find(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(where[name]), name)
+
+    return find

@@ -14,10 +14,18 @@ T = TypeVar("T")
 
 
 def did_you_mean(name: object, options: Iterable[str]) -> str:
-    """A hint to end an error message with: the nearest of the options, or else all of them."""
-    known = sorted(options)
-    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+    """A hint to end an error message with: the options that begin so, the nearest one, or else all of them.
+
+    >>> did_you_mean("any", ["anytime", "anyone", "budget"]), did_you_mean("bugdet", ["anytime", "budget"])
+    ("did you mean 'anyone' or 'anytime'?", "did you mean 'budget'?")
+    """
+    known, typed = sorted(options), str(name).lower()
+    near = [option for option in known if typed and option.startswith(typed)]
+    near = near or difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
+    if not near:
+        return f"known: {', '.join(known) or 'none'}"
+    *others, last = map(repr, near)
+    return f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:

@@ -19,9 +19,9 @@ from msdnet.training import Interrupted, Recipe, StopSignal, Summary, resume, to
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Distillation, Loss, Optimiser
+from msdnet.training.side_by_side import ALONE
 from msdnet.training.step import GraphedStep, Step
 from msdnet.training.streams import ScalesSideBySide
-from msdnet.training.together import ALONE
 from tests.helpers import SMALL_SYSTEMS, ColouredSquares
 from tests.unit.test_kernels import SHAPES, TOLERANCE, check_norm
 from tests.unit.test_training import StopAt

@@ -372,3 +372,28 @@ def test_a_bundle_is_evaluated_as_it_was_when_made(place: Path) -> None:
     other = run("evaluate", bundle, "--data", "samples")
     assert other.returncode == 1
     assert "10 classes (airplane, automobile, bird, ...) where the model knows 2" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begins", "ends"),
+    [
+        (
+            ["cifar100-anytime", "--data", "/nowhere"],
+            "/nowhere: no such folder; --data or MSDNET_DATA must name the folder that holds cifar-100-binary/, CIFAR",
+            "(to be had at https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz)",
+        ),
+        (
+            ["cifar10-small"],
+            "no data are named: there is no --data, and MSDNET_DATA is not set; --data or MSDNET_DATA must name",
+            "cifar-10-binary.tar.gz); --data samples takes the thousand images that come along",
+        ),
+    ],
+)
+def test_where_cifar_is_not_found_it_is_told_where_it_was_looked_for_and_where_it_is(
+    arguments: list[str], begins: str, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MSDNET_DATA", raising=False)
+    refused = run_here("evaluate", *arguments)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"msdnet: {begins}")
+    assert refused.stderr.endswith(f"{ends}\n")

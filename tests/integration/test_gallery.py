@@ -165,4 +165,4 @@ def test_other_images_can_be_given(tmp_path: Path) -> None:
 
 def test_nothing_is_to_be_trained() -> None:
     assert run("--plan").stdout.startswith("Nothing to train: it takes the model cifar10-anytime")
-    assert json.loads(run("--plan", "--json").stdout) == {"networks": [], "seconds": 0.0}
+    assert json.loads(run("--plan", "--json").stdout) == {"networks": [], "seconds": 0.0, "ensembles": []}

@@ -2,12 +2,14 @@
 
 import json
 import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from msdnet.cli.reproduce import _changes, _find
+from msdnet.extras import install
 from msdnet.reproduce import Experiment, find_experiment
 from msdnet.reproduce.subjects import Joint, trained_for
 from tests.helpers import run_here
@@ -26,6 +28,16 @@ def test_experiments_are_listed() -> None:
     assert [one["name"] for one in listed if not one["systems"]] == ["gallery"], "which trains nothing"
 
 
+def test_the_list_does_not_wait_for_torch() -> None:
+    """Which takes seconds to import."""
+    without = "import sys; sys.modules['torch'] = None; from msdnet.cli import main; main()"
+    command = [sys.executable, "-c", without, "reproduce"]
+    done = subprocess.run([*command, "--list"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, run("--list").stdout, "")
+    needs = subprocess.run([*command, "ablation", "--plan"], capture_output=True, text=True, check=False)
+    assert needs.stderr == f"msdnet: this command needs torch: {install('train')}\n"
+
+
 def test_the_systems_of_an_experiment_are_listed() -> None:
     title, *systems = run("ablation", "--list").stdout.splitlines()
     assert title.startswith("ablation ")
@@ -38,10 +50,14 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["anytime"], "did you mean 'anytime-cifar10', 'anytime-cifar100' or 'anytime-imagenet'?"),
         (["anytime-cifar"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["anytime-cifar", "--list"], "unknown experiment 'anytime-cifar'; did you mean"),
         (["densenet-star", "--only", "resnet_20", "--data", "nowhere"], "densenet-star has no system 'resnet_20'"),
-        (["densenet-star", "--data", "nowhere", "--results", "none", "--runs", "none"], "nowhere: no cifar-100-binary"),
+        (
+            ["densenet-star", "--data", "nowhere", "--results", "none", "--runs", "none"],
+            "nowhere: no such folder; --data or MSDNET_DATA must name the folder that holds cifar-100-binary/",
+        ),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
@@ -86,6 +102,32 @@ def test_figures_are_drawn_from_results(tmp_path: Path) -> None:
     assert all(Path(file).exists() for file in told["files"])
     table = run("densenet-star", "--draw", "--results", str(tmp_path / "results")).stdout
     assert "ensemble: DenseNets*, varying" in table
+
+
+def test_a_plan_says_that_nothing_is_to_be_trained_and_which_ensembles_are_to_be_measured(tmp_path: Path) -> None:
+    make_up_results(tmp_path / "results", "densenet-star")
+    plan = ["densenet-star", "--plan", "--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs")]
+    assert run(*plan).stdout.endswith("\n\nNothing to train.\n")
+    assert json.loads(run(*plan, "--json").stdout)["ensembles"] == []
+    ensemble = next(one for one in find_experiment("densenet-star").subjects if isinstance(one, Joint))
+    (tmp_path / f"results/cifar100/{ensemble.name}.json").unlink()
+    for member in ensemble.members:
+        folder = tmp_path / "runs/cifar100" / member.name
+        folder.mkdir(parents=True)
+        (folder / "summary.json").touch()
+    told = run(*plan).stdout.splitlines()
+    assert told[-2:] == [
+        "Nothing to train.",
+        f"Ensembles to measure, by the runs of all their members in {tmp_path / 'runs'}: {ensemble.name}",
+    ]
+    assert json.loads(run(*plan, "--json").stdout)["ensembles"] == [ensemble.name]
+
+
+def test_a_plan_says_what_its_times_are_worth(tmp_path: Path) -> None:
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    told = run("anytime-cifar100", "--plan", "--only", "resnet_mc", *places).stdout
+    assert told.endswith("This is an estimate by a few steps of each, on this machine, as busy as it is now.\n")
+    assert "Ensembles" not in told
 
 
 def test_what_makes_a_try_is_told_in_words() -> None:

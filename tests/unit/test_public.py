@@ -40,6 +40,14 @@ def test_what_is_public_is_declared(name: str) -> None:
     assert all(hasattr(module, key) for key in module.__all__)
 
 
+@pytest.mark.parametrize("package", ["msdnet.training", "msdnet.reproduce"])
+def test_names_that_are_imported_later_are_no_modules_own(package: str) -> None:
+    """Or else it would depend on what was imported before whether one gets the module or what it is named for."""
+    module = importlib.import_module(package)
+    assert not MODULES & {f"{package}.{name}" for name in module.__all__}
+    assert dir(module) == sorted(module.__all__)
+
+
 def test_the_packages_own_names() -> None:
     assert all(hasattr(msdnet, name) for name in msdnet.__all__)
     everything: dict[str, object] = {}

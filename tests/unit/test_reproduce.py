@@ -3,8 +3,11 @@
 import dataclasses
 import itertools
 import json
+import os
 import re
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ import torch
 from PIL import Image
 
 from msdnet import create_network
-from msdnet.data import DataConfig
+from msdnet.data import Batch, DataConfig, Part
+from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
 from msdnet.published import published_for
@@ -170,17 +174,52 @@ def test_several_at_once_are_for_data_in_memory_and_one_process(
         Workshop(DataConfig(), tmp_path, tmp_path, at_once=2).carry_out([RESNET])
 
 
-def test_a_training_that_was_stopped_goes_on(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("stop_at", "told"),
+    [(2, "epochs done: 0, and 2 steps of the next"), (6, "epochs done: 1, and 1 step of the next")],
+)
+def test_a_training_that_was_stopped_goes_on(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop_at: int, told: str
+) -> None:
     from tests.unit.test_training import StopAt
 
-    shop = workshop(images, tmp_path)
+    said: list[str] = []
+    shop = workshop(images, tmp_path, said)
     with monkeypatch.context() as patch:
-        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(6))
+        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(stop_at))
         with pytest.raises(Interrupted, match="goes on with the same command"):
             shop.carry_out([RESNET])
     assert shop.standing(RESNET) == "begun"
     assert shop.carry_out([RESNET]) == []
+    assert f"resnet: goes on, {told}" in said
     assert shop.measured(RESNET) is not None
+
+
+def test_a_signal_stops_measuring_with_the_batch_under_way(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minutes on a CPU, which nobody is to wait for."""
+    shop = workshop(images, tmp_path)
+    assert shop.carry_out([RESNET]) == []
+    shop.file_of(RESNET).unlink()
+    taken, all_batches = 0, FolderData.batches
+
+    def batches(data: FolderData, part: Part, _size: int) -> Iterator[Batch]:
+        nonlocal taken
+        for batch in all_batches(data, part, 4):
+            taken += 1
+            if taken == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield batch
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderData, "batches", batches)
+        with pytest.raises(Interrupted, match=r"stopped by SIGINT.*goes on with the same command") as stopped:
+            shop.carry_out([RESNET])
+    assert (taken, stopped.value.signal_number) == (3, signal.SIGINT)
+    assert shop.standing(RESNET) == "trained"
+    assert shop.carry_out([RESNET]) == []
+    assert shop.standing(RESNET) == "measured"
 
 
 def test_a_damaged_run_says_what_can_be_done(images: Path, tmp_path: Path) -> None:
@@ -266,6 +305,21 @@ def test_what_cannot_be_compared_is_refused_and_named(
             check_comparable(odd_one_anywhere)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"network": {"kind": "forest"}}, r"resnet.json: a network config: kind must be one of"),
+        ({"recipe": {"epoch": 7}}, r"resnet.json: recipe has no field 'epoch'; did you mean 'epochs'"),
+    ],
+)
+def test_what_a_foreign_result_has_in_it_is_named_with_its_file(
+    done: Workshop, change: dict[str, Any], message: str
+) -> None:
+    odd = dataclasses.replace(read_measurement(done.file_of(RESNET)), **change)
+    with pytest.raises(ValueError, match=f"{message}.*; delete it, and"):
+        check_comparable([(RESNET, done.file_of(RESNET), odd)])
+
+
 def test_a_result_that_is_broken_or_newer_is_named(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text("{")
@@ -328,6 +382,35 @@ def test_a_member_that_was_made_in_another_way_is_refused_too(done: Workshop, tm
         measured_of(SMALL, shop)
 
 
+def test_all_results_that_cannot_be_used_are_named_at_once_with_what_to_do(done: Workshop, tmp_path: Path) -> None:
+    shop = dataclasses.replace(done, results=tmp_path)
+    shutil.copytree(done.results, tmp_path, dirs_exist_ok=True)
+    first, second = (shop.file_of(member) for member in PAIR.members)
+    first.write_text(first.read_text()[:500])
+    second.write_bytes(b"\xff\xfe")
+    values = json.loads(shop.file_of(MANY_EXITS).read_text())
+    shop.file_of(MANY_EXITS).write_text(json.dumps(values | {"recipe": values["recipe"] | {"epochs": 9}}))
+    with pytest.raises(ValueError, match="3 result files cannot be used") as refused:
+        measured_of(SMALL, shop)
+    _, *told = str(refused.value).splitlines()
+    damaged = {line.split(": ")[0].strip() for line in told if "not JSON" in line and "; delete it, and" in line}
+    assert damaged == {str(first), str(second)}
+    (foreign,) = (line for line in told if "not JSON" not in line)
+    assert re.search(r"resnet_mc.json: made in another way.*remove it and its run.*epochs is 9, not 2", foreign)
+
+
+def test_results_that_differ_in_the_same_way_are_told_of_in_one_line(done: Workshop) -> None:
+    longer = dataclasses.replace(RECIPE, epochs=3)
+    known = [
+        (dataclasses.replace(one, recipe=longer), done.file_of(one), read_measurement(done.file_of(one)))
+        for one in (RESNET, MANY_EXITS)
+    ]
+    with pytest.raises(
+        ValueError, match=r"^\S+resnet.json, \S+resnet_mc.json: made in another way.*epochs is 2, not 3$"
+    ):
+        check_comparable(known)
+
+
 @pytest.mark.parametrize("place", ["results", "runs"])
 def test_a_place_that_cannot_be_written_to_is_told_of_before_any_training(
     images: Path, tmp_path: Path, place: str
@@ -385,6 +468,9 @@ def measured(
         ({"points": None}, "points must be a list, got nothing"),
         ({"test_accuracy": None}, "test_accuracy must be a list, got nothing"),
         ({"trained_by": []}, "trained_by must tell what trained it"),
+        ({"trained_by": ["me"]}, "each of trained_by must be a table of fields, got 'me'"),
+        ({"made_by": {}}, "made_by, and each of trained_by, must tell the version of msdnet"),
+        ({"images": 7}, "images must be a table of fields, got 7"),
         ({"name": "two"}, "is of another system: name is 'two', not 'one'"),
     ],
 )
@@ -395,6 +481,10 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change: dict[str, Any], me
         read_measurement(path)
     assert str(path) in str(refused.value)
     assert message in str(refused.value)
+    assert str(refused.value).endswith(
+        "; delete it, and the system is measured again (trained first, where its run is "
+        "gone), or bring back the one of the repository"
+    )
 
 
 def test_results_of_other_images_are_told_before_anything_is_trained(

@@ -7,7 +7,7 @@ import pytest
 from msdnet.bundle import RUN
 from msdnet.reproduce import timekeeping
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
-from msdnet.training.together import SharedTime
+from msdnet.training.side_by_side import SharedTime
 
 
 class Clock:

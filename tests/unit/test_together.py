@@ -13,7 +13,7 @@ from msdnet.training import DivergenceError, Interrupted, Recipe, StopSignal, Su
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from msdnet.training.recipe import Augmentation, Optimiser
-from msdnet.training.together import SharedTime
+from msdnet.training.side_by_side import SharedTime
 from tests.helpers import SMALL_SYSTEMS, TINY, ColouredSquares
 from tests.unit.test_training import StopAt
 

@@ -22,7 +22,7 @@ def plan_gallery(model: str | None, as_json: bool) -> None:
     from msdnet.reproduce import GALLERY_MODEL
 
     if as_json:
-        typer.echo(json.dumps({"networks": [], "seconds": 0.0}))
+        typer.echo(json.dumps({"networks": [], "seconds": 0.0, "ensembles": []}))
     else:
         typer.echo(f"Nothing to train: it takes the model {model or GALLERY_MODEL}, and labelled images.")
 

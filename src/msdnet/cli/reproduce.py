@@ -93,7 +93,7 @@ def reproduce(
     Example: msdnet reproduce anytime-cifar100 --plan
     """
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
-    from msdnet.reproduce import GALLERY, Workshop, measured_of
+    from msdnet.reproduce import GALLERY
 
     if list_all or name is None:
         _list(name, as_json)
@@ -115,6 +115,8 @@ def reproduce(
     _refuse(name, {"--model": model, "--class": classes})
     experiment = _find(name, data, epochs, batch_size).tried_with(*changes, subset=subset)
     chosen = _chosen(experiment, only or [])
+    from msdnet.reproduce import Workshop, measured_of  # with torch, which wrong names are not to wait for
+
     _check_places(device, None if plan else figures)
     config = _data_config(experiment.dataset, data, subset, needed=not (plan or draw))
     say = partial(typer.echo, err=as_json)
@@ -238,7 +240,7 @@ def _list(name: str | None, as_json: bool) -> None:
 
 
 def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], as_json: bool) -> None:
-    from msdnet.reproduce import make_plan
+    from msdnet.reproduce import ensembles_to_measure, make_plan
     from msdnet.training.display import duration
 
     found = []
@@ -248,13 +250,20 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
         why += f"\n  {planned.damage}" if planned.damage else ""
         typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}{why}", err=as_json)
-    total = sum(planned.seconds for planned in found)
+    total, ensembles = sum(planned.seconds for planned in found), ensembles_to_measure(workshop, chosen)
+    names = [ensemble.name for ensemble in ensembles]
     if as_json:
-        typer.echo(json.dumps({"networks": [asdict(planned) for planned in found], "seconds": total}))
-    else:
-        typer.echo(
-            f"\nTo train: {duration(total)}, one network after the other, on this machine. Measuring is not in it."
-        )
+        values = {"networks": [asdict(planned) for planned in found], "seconds": total, "ensembles": names}
+        typer.echo(json.dumps(values))
+        return
+    typer.echo(
+        f"\nTo train: {duration(total)}, one network after the other; measuring is not in it. This is an estimate by a "
+        "few steps of each, on this machine, as busy as it is now."
+        if total
+        else "\nNothing to train."
+    )
+    if names:
+        typer.echo(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
 
 
 def _draw(

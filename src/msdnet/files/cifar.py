@@ -93,9 +93,10 @@ def find_cifar(
             return folder
     if given is not None:
         refuse_pickled_cifar(given, layout)
+    or_fetch = "leave both out to download it" if fetch is not None else f"to be had at {layout.url}"
     raise FileNotFoundError(
-        f"{given or layout.folder}: no {layout.folder}/{layout.names_file} here; --data or MSDNET_DATA must name the "
-        f"folder that holds {layout.folder}/ in the official binary layout{_or_fetch(fetch is not None)}"
+        f"{_looked_in(given, layout)}; --data or MSDNET_DATA must name the folder that holds {layout.folder}/, CIFAR "
+        f"in the official binary layout ({or_fetch})"
     )
 
 
@@ -113,8 +114,11 @@ def refuse_pickled_cifar(place: Path, wanted: CifarLayout | None = None) -> None
                 )
 
 
-def _or_fetch(possible: bool) -> str:
-    return " (leave both out to download it)" if possible else ""
+def _looked_in(given: Path | None, layout: CifarLayout) -> str:
+    """Where it was looked for in vain."""
+    if given is None:
+        return "no data are named: there is no --data, and MSDNET_DATA is not set"
+    return f"{given}: no {layout.folder}/{layout.names_file} here" if given.is_dir() else f"{given}: no such folder"
 
 
 def cifar_classes(layout: CifarLayout, folder: Path) -> tuple[str, ...]:

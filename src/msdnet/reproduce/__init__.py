@@ -5,14 +5,19 @@ what is missing, into one result file for each; figures are drawn from the files
 nothing: it shows images that were easy or hard for a model that is there.
 """
 
+from typing import TYPE_CHECKING
+
+from msdnet.extras import imported_later
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
-from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all
-from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY, GALLERY_MODEL, GALLERY_TITLE, Gallery, make_gallery, read_gallery
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
-from msdnet.reproduce.plan import Planned, make_plan
-from msdnet.reproduce.workshop import Failure, Workshop
+
+if TYPE_CHECKING:
+    from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all
+    from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
+    from msdnet.reproduce.plan import Planned, ensembles_to_measure, make_plan
+    from msdnet.reproduce.workshop import Failure, Workshop
 
 __all__ = [
     "CLAIMS",
@@ -31,6 +36,7 @@ __all__ = [
     "charts",
     "check_comparable",
     "draw",
+    "ensembles_to_measure",
     "figure_table",
     "find_experiment",
     "judge",
@@ -41,3 +47,18 @@ __all__ = [
     "read_gallery",
     "read_measurement",
 ]
+
+# What needs torch: the list of experiments does not.
+__getattr__ = imported_later(
+    __name__,
+    {
+        "claims": ("CLAIMS", "Claim", "Finding", "judge", "judge_all"),
+        "drawing": ("charts", "draw", "figure_table", "measured_of"),
+        "plan": ("Planned", "ensembles_to_measure", "make_plan"),
+        "workshop": ("Failure", "Workshop"),
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -9,18 +9,23 @@ from msdnet.report import write_chart
 from msdnet.report.charts import Lines
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Figure
-from msdnet.reproduce.measurement import Measurement, check_comparable
+from msdnet.reproduce.measurement import Measurement, Refused, check_each
 from msdnet.reproduce.workshop import Workshop
 
 __all__ = ["charts", "draw", "figure_table", "measured_of"]
 
 
 def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measurement]:
-    """All that was measured for an experiment, by the systems' names; refused if it cannot be compared."""
-    everyone = experiment.everyone.values()
-    found = [(subject, workshop.file_of(subject), workshop.measured(subject)) for subject in everyone]
-    known = [(subject, path, measured) for subject, path, measured in found if measured is not None]
-    check_comparable(known, experiment.training_images if experiment.dataset in CIFAR else None)
+    """All that was measured for an experiment, by the systems' names; refused if it cannot be read or compared."""
+    known, refused = [], Refused()
+    for subject in experiment.everyone.values():
+        path = workshop.file_of(subject)
+        with refused.noting(path):
+            measured = workshop.measured(subject)
+            if measured is not None:
+                known.append((subject, path, measured))
+    check_each(known, refused, experiment.training_images if experiment.dataset in CIFAR else None)
+    refused.tell()
     return {subject.name: measured for subject, _, measured in known}
 
 

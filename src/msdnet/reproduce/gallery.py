@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from msdnet.checks import from_mapping, make_tuples, table_from_json
+from msdnet.checks import from_mapping, make_tuples, read_table
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
 from msdnet.machine import describe_machine
@@ -115,4 +115,4 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
 
 def read_gallery(path: Path) -> Gallery:
     """What was made before; `FileNotFoundError` if nothing was."""
-    return from_mapping(Gallery, table_from_json(path.read_text(), str(path), FORMAT), str(path))
+    return from_mapping(Gallery, read_table(path, FORMAT), str(path))

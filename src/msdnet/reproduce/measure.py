@@ -16,7 +16,7 @@ from msdnet.networks import StagedNetwork
 from msdnet.policy import METHODS, PolicyFamily, confidence, soften
 from msdnet.reproduce.measurement import Measurement
 from msdnet.reproduce.subjects import Subject, trained_for
-from msdnet.training import all_logits
+from msdnet.training import StopSignal, all_logits
 
 __all__ = ["BUDGETS", "measure"]
 
@@ -49,15 +49,18 @@ def measure(
     data: ImageData,
     runs: Sequence[Mapping[str, Any]],
     training: Mapping[str, Any] | None,
+    stop: StopSignal,
 ) -> Measurement:
     """All that figures need to know of a network.
 
     - runs: the facts of its run, or of its members' runs
     - training: what is to be told of its training
+    - stop: heeded after every batch and every budget, since all of them take minutes on a CPU
     """
-    held_out, test = (_answers(network, data, part) for part in ("held_out", "test"))
+    held_out, test = (_answers(network, data, part, stop) for part in ("held_out", "test"))
     side = data.image_shape[1:]
     costs, whole_costs = network.costs(side), network.costs(side, lazy=False)
+    points = _points(subject.name, held_out, test, costs, whole_costs, _scale(side))
     device = next(network.parameters()).device
     gpu = {"hardware": torch.cuda.get_device_name(device)} if device.type == "cuda" else {}
     return Measurement(
@@ -73,15 +76,15 @@ def measure(
         cost_alone=network.cost_alone(side),
         held_out_accuracy=held_out.accuracy,
         test_accuracy=test.accuracy,
-        points=tuple(_points(subject.name, held_out, test, costs, whole_costs, _scale(side))),
+        points=tuple(stop.heeded(points)),
         training=training,
         trained_by=tuple({"msdnet": run["msdnet"], "torch": run["torch"]} for run in runs),
         made_by=describe_machine() | gpu | {"torch": torch.__version__},
     )
 
 
-def _answers(network: StagedNetwork, data: ImageData, part: Part) -> _Answers:
-    logits, labels = all_logits(network, data.batches(part, _BATCH))
+def _answers(network: StagedNetwork, data: ImageData, part: Part, stop: StopSignal) -> _Answers:
+    logits, labels = all_logits(network, stop.heeded(data.batches(part, _BATCH)))
     exits = range(logits.shape[1])
     sure = np.stack([confidence(soften(logits[:, exit], 1.0), "largest") for exit in exits], axis=1)
     return _Answers(sure, logits.argmax(axis=2) == labels[:, None])

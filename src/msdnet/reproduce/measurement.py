@@ -2,21 +2,34 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_number, check_same, check_whole, from_mapping, make_tuples, table_from_json
+from msdnet.checks import check_number, check_same, check_whole, from_mapping, make_tuples, read_table
 from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import Recipe
 from msdnet.writing import write_atomically
 
-__all__ = ["Measurement", "check_comparable", "read_measurement", "save_result"]
+__all__ = [
+    "Measurement",
+    "Refused",
+    "check_comparable",
+    "check_each",
+    "read_measurement",
+    "save_result",
+]
 
 FORMAT = 1
+
+_WAY_OUT = (
+    "delete it, and the system is measured again (trained first, where its run is gone), or bring back the one of the "
+    "repository"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +80,20 @@ class Measurement:
                     check_whole(f"each of {name}", value)
                 else:
                     check_number(f"each of {name}", value, low=0, high=1)
-        if not self.trained_by:
-            raise ValueError("trained_by must tell what trained it, got nothing")
+        self._check_tables()
         points = (p if isinstance(p, BudgetPoint) else from_mapping(BudgetPoint, p, "a point") for p in self.points)
         object.__setattr__(self, "points", tuple(points))
+
+    def _check_tables(self) -> None:
+        if not self.trained_by:
+            raise ValueError("trained_by must tell what trained it, got nothing")
+        tables = [(name, getattr(self, name)) for name in ("network", "recipe", "images", "made_by")]
+        for name, table in (*tables, *(("each of trained_by", made) for made in self.trained_by)):
+            if not isinstance(table, Mapping):
+                raise TypeError(f"{name} must be a table of fields, got {table!r}")
+        for made in (self.made_by, *self.trained_by):
+            if "msdnet" not in made:
+                raise ValueError("made_by, and each of trained_by, must tell the version of msdnet")
 
     def by(self, method: str) -> list[BudgetPoint]:
         """The budgets' points by one kind of policy."""
@@ -87,33 +110,85 @@ def save_result(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def read_measurement(path: Path) -> Measurement:
-    """What was measured before; `FileNotFoundError` if it was not."""
-    found = from_mapping(Measurement, table_from_json(path.read_text(), str(path), FORMAT), str(path))
-    check_same(f"{path}: is of another system: name", found.name, path.stem)
+    """What was measured before; `FileNotFoundError` if it was not. Of a damaged file it is told what can be done."""
+    try:
+        found = from_mapping(Measurement, read_table(path, FORMAT), str(path))
+        check_same(f"{path}: is of another system: name", found.name, path.stem)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{error}; {_WAY_OUT}") from error
     return found
 
 
+class Refused:
+    """Files that cannot be used, and why. All are told at once: nobody is to mend one only to hear of the next."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, list[str]] = {}  # by what is wrong, which many may have in common
+
+    @contextmanager
+    def noting(self, path: Path) -> Iterator[None]:
+        """What is refused inside is noted; errors begin with the path."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            self._files.setdefault(str(error).removeprefix(str(path)), []).append(str(path))
+
+    def tell(self) -> None:
+        """Raise an error if there are any."""
+        told = [f"{', '.join(files)}{why}" for why, files in self._files.items()]
+        if len(told) > 1:
+            count = sum(map(len, self._files.values()))
+            raise ValueError("\n  ".join([f"{count} result files cannot be used:", *told]))
+        if told:
+            raise ValueError(told[0])
+
+
 def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], training_images: int | None = None) -> None:
-    """Refuse to draw into one figure what was not made in one way; the file that differs is named.
+    """Refuse to draw into one figure what was not made in one way; the files that differ are named.
 
     - training_images: how many there are, where that is known
     """
-    for subject, path, found in measured:
-        differs = _differs(path, "this experiment")
-        check_same(f"{differs}: network", NetworkConfig.from_dict(found.network).to_dict(), subject.network.to_dict())
-        recipe = from_mapping(Recipe, found.recipe, f"{path}: recipe")  # what is newer than the file has its default
-        check_same(f"{differs}: recipe", dataclasses.asdict(recipe), dataclasses.asdict(subject.recipe))
-        check_same(f"{differs}: seeds", found.seeds, tuple(trained.seed for trained in trained_for(subject)))
-        if training_images is not None:
-            check_same(f"{differs}: training images", found.images.get("training"), training_images)
+    refused = Refused()
+    check_each(measured, refused, training_images)
+    refused.tell()
+
+
+def check_each(
+    measured: Sequence[tuple[Subject, Path, Measurement]], refused: Refused, training_images: int | None = None
+) -> None:
+    """The same, noting of each file that differs the first thing in which it does."""
     if not measured:
         return
     _, usual_path, usual = max(measured, key=lambda one: sum(_made_alike(one[2], other) for _, _, other in measured))
-    for _, path, found in measured:
-        differs = _differs(path, str(usual_path))
-        check_same(f"{differs}: images", found.images, usual.images)
-        for version in (found.made_by["msdnet"], *(made["msdnet"] for made in found.trained_by)):
-            check_same(f"{differs}: msdnet's version", version, usual.made_by["msdnet"])
+    for subject, path, found in measured:
+        with refused.noting(path):
+            _check_as_declared(subject, path, found, training_images)
+            _check_as_usual(path, found, usual_path, usual)
+
+
+def _check_as_declared(subject: Subject, path: Path, found: Measurement, training_images: int | None) -> None:
+    differs, (network, recipe) = _differs(path, "this experiment"), _as_written_now(path, found)
+    check_same(f"{differs}: network", network, subject.network.to_dict())
+    check_same(f"{differs}: recipe", recipe, dataclasses.asdict(subject.recipe))
+    check_same(f"{differs}: seeds", found.seeds, tuple(trained.seed for trained in trained_for(subject)))
+    if training_images is not None:
+        check_same(f"{differs}: training images", found.images.get("training"), training_images)
+
+
+def _check_as_usual(path: Path, found: Measurement, usual_path: Path, usual: Measurement) -> None:
+    differs = _differs(path, str(usual_path))
+    check_same(f"{differs}: images", found.images, usual.images)
+    for version in (found.made_by["msdnet"], *(made["msdnet"] for made in found.trained_by)):
+        check_same(f"{differs}: msdnet's version", version, usual.made_by["msdnet"])
+
+
+def _as_written_now(path: Path, found: Measurement) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Its network and its recipe: what is newer than the file has its default."""
+    try:
+        recipe = from_mapping(Recipe, found.recipe, "recipe")
+        return NetworkConfig.from_dict(found.network).to_dict(), dataclasses.asdict(recipe)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}; {_WAY_OUT}") from error
 
 
 def _made_alike(one: Measurement, other: Measurement) -> bool:

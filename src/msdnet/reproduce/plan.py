@@ -16,7 +16,7 @@ from msdnet.training.distributed import join_processes
 from msdnet.training.run import make_step
 from msdnet.training.step import Step
 
-__all__ = ["Planned", "make_plan"]
+__all__ = ["Planned", "ensembles_to_measure", "make_plan"]
 
 _TIMED_STEPS = 5
 _ROWS_ON_CPU = 16  # a step of the whole batch would take a minute for the largest networks
@@ -45,12 +45,7 @@ def make_plan(
     """
     wanted = experiment.subjects if subjects is None else subjects
     networks = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
-    to_ask = {
-        trained
-        for subject in wanted
-        if isinstance(subject, Joint) and workshop.standing(subject) != "measured"
-        for trained in subject.members
-    }
+    to_ask = {trained for ensemble in ensembles_to_measure(workshop, wanted) for trained in ensemble.members}
     device, images = pick_device(workshop.device), experiment.training_images
     join_processes(device)
     times: dict[Trained, float] = {}  # those that differ in their seeds alone take the same
@@ -69,6 +64,11 @@ def make_plan(
         except ValueError as error:
             damage = workshop.reason(trained, error)
         yield Planned(trained.name, standing, (1 - share) * times[alike], known == "measured", damage)
+
+
+def ensembles_to_measure(workshop: Workshop, subjects: Sequence[Subject]) -> list[Joint]:
+    """Those without a result: nothing is trained for them, but their members' runs must be there."""
+    return [one for one in subjects if isinstance(one, Joint) and workshop.standing(one) != "measured"]
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from msdnet.bundle import RUN
 from msdnet.checks import check_number, from_mapping, read_table
 from msdnet.training.distributed import is_first
-from msdnet.training.together import SharedTime
+from msdnet.training.side_by_side import SharedTime
 from msdnet.writing import write_atomically
 
 __all__ = ["machine_seconds", "noting_time"]

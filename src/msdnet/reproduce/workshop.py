@@ -1,7 +1,7 @@
 """Where experiments are done: trains what is missing, measures what is trained, and keeps one file for each."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, open_data
 from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
+from msdnet.naming import counted
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
@@ -30,7 +31,7 @@ from msdnet.training.distributed import (
     several_processes,
 )
 from msdnet.training.record import describe_data, read_run, read_summary
-from msdnet.training.together import ALONE, SharedTime
+from msdnet.training.side_by_side import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT
 
 __all__ = ["Failure", "Standing", "Workshop"]
@@ -88,10 +89,13 @@ class Workshop:
 
     def share_trained(self, trained: Trained) -> float:
         """Which part of its epochs is done, by its last checkpoint."""
+        progress = self._progress(trained)
+        return 0.0 if progress is None else float(progress["epoch"] / trained.recipe.epochs)
+
+    def _progress(self, trained: Trained) -> dict[str, Any] | None:
+        """How far its last checkpoint is, if there is one."""
         path = self.run_of(trained) / CHECKPOINT
-        if not path.exists():
-            return 0.0
-        return float(load_facts(path)["progress"]["epoch"] / trained.recipe.epochs)
+        return load_facts(path)["progress"] if path.exists() else None
 
     def carry_out(self, subjects: Iterable[Subject], beside: Iterable[Measurement] = ()) -> list[Failure]:
         """Train and measure what is not measured yet. What was interrupted goes on where it was.
@@ -178,10 +182,7 @@ class Workshop:
         display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
             self._check_run(trained, data)
-            done = round(self.share_trained(trained) * trained.recipe.epochs)
-            here = (folder / CHECKPOINT).exists()
-            goes_on = f"goes on, epochs done: {done}" if here else "no checkpoint there, so it begins again"
-            self.say(f"{trained.name}: {goes_on}")
+            self.say(f"{trained.name}: {_goes_on(self._progress(trained))}")
             return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
         return train(
             trained.recipe,
@@ -193,7 +194,7 @@ class Workshop:
             **options,  # type: ignore[arg-type]
         )
 
-    def _measure(self, data: ImageData, subject: Subject, _stop: StopSignal) -> None:
+    def _measure(self, data: ImageData, subject: Subject, stop: StopSignal) -> None:
         if self.file_of(subject).exists() or not is_first():
             return
         members = trained_for(subject)
@@ -204,7 +205,7 @@ class Workshop:
         networks = [run.network for run in runs]
         network = self._joined(subject, networks) if isinstance(subject, Joint) else networks[0]
         training = None if isinstance(subject, Joint) else self._training_of(subject)
-        measured = measure(subject, network, data, [run.facts for run in runs], training)
+        measured = measure(subject, network, data, [run.facts for run in runs], training, stop)
         measured.save(self.file_of(subject))
         self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
 
@@ -253,6 +254,13 @@ class _Lines(Display):
                 f"{self._name}: epoch {figures.epoch} of {figures.epochs}, loss {figures.loss:.3f}, held-out "
                 f"{_percent(figures.held_out_accuracy)}, {duration(figures.seconds_left)} left"
             )
+
+
+def _goes_on(progress: Mapping[str, Any] | None) -> str:
+    """From where; the step too, since of a stop in the first epoch no epoch would tell that anything was saved."""
+    if progress is None:
+        return "no checkpoint there, so it begins again"
+    return f"goes on, epochs done: {progress['epoch']}, and {counted(progress['step'], 'step')} of the next"
 
 
 def _percent(accuracies: Sequence[float]) -> str:

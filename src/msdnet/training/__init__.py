@@ -7,12 +7,17 @@ summary = train("fast", data=DataConfig(dataset="cifar100"), network="cifar_anyt
 print(summary.held_out_accuracy)
 """
 
-from msdnet.training.evaluation import all_logits, exit_accuracies
+from typing import TYPE_CHECKING
+
+from msdnet.extras import imported_later
 from msdnet.training.recipe import Recipe, load_recipe, recipe_names
-from msdnet.training.record import TrainedRun, is_finished, load_run
-from msdnet.training.run import resume, train
-from msdnet.training.together import Interrupted, StopSignal, together
-from msdnet.training.trainer import DivergenceError, Summary
+
+if TYPE_CHECKING:
+    from msdnet.training.evaluation import all_logits, exit_accuracies
+    from msdnet.training.record import TrainedRun, is_finished, load_run
+    from msdnet.training.run import resume, train
+    from msdnet.training.side_by_side import Interrupted, StopSignal, together
+    from msdnet.training.trainer import DivergenceError, Summary
 
 __all__ = [
     "DivergenceError",
@@ -31,3 +36,19 @@ __all__ = [
     "together",
     "train",
 ]
+
+# What needs torch: recipes, which the list of experiments is made of, do not.
+__getattr__ = imported_later(
+    __name__,
+    {
+        "evaluation": ("all_logits", "exit_accuracies"),
+        "record": ("TrainedRun", "is_finished", "load_run"),
+        "run": ("resume", "train"),
+        "side_by_side": ("Interrupted", "StopSignal", "together"),
+        "trainer": ("DivergenceError", "Summary"),
+    },
+)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -39,9 +39,9 @@ from msdnet.training.record import (
     read_summary,
     reopen,
 )
+from msdnet.training.side_by_side import ALONE, StopSignal
 from msdnet.training.start import Start, find_start
 from msdnet.training.step import GraphedStep, Step
-from msdnet.training.together import ALONE, StopSignal
 from msdnet.training.trainer import CHECKPOINT, MODEL, Summary, Trainer
 from msdnet.version import VERSION
 from msdnet.writing import write_atomically

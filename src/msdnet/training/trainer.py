@@ -25,8 +25,8 @@ from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
 from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe
 from msdnet.training.schedule import learning_rate
+from msdnet.training.side_by_side import ALONE, Interrupted, StopSignal
 from msdnet.training.step import Step
-from msdnet.training.together import ALONE, Interrupted, StopSignal
 from msdnet.writing import write_atomically
 
 __all__ = ["CHECKPOINT", "MODEL", "SUMMARY", "DivergenceError", "Summary", "Trainer"]

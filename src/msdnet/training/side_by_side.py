@@ -65,7 +65,7 @@ class Interrupted(Exception):  # noqa: N818  (not an error: the run was asked to
 
 
 class StopSignal:
-    """Which signal has asked trainings to stop: 0 if none has."""
+    """Which signal has asked to stop what is under way: 0 if none has."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -95,6 +95,13 @@ class StopSignal:
             self._listening = False
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def heeded(self, things: Iterable[T]) -> Iterator[T]:
+        """The things one by one; once a signal asks to stop, `Interrupted` instead of the next."""
+        for thing in things:
+            if self.number:
+                raise Interrupted(f"stopped by {signal.Signals(self.number).name}", self.number)
+            yield thing
 
 
 Job: TypeAlias = Callable[[StopSignal], T]
