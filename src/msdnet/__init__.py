@@ -3,12 +3,11 @@
 Importing this package needs no torch; the functions that do need it import it when they are called.
 """
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
-from msdnet.extras import needed_for
+from msdnet.extras import imported_later, needed_for
 from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
@@ -117,20 +116,9 @@ def register_network(config: type[NetworkConfig], build: "Callable[[Any], Staged
     networks.register_network(config, build)
 
 
-# Where names are that take a while to import: they wait until someone asks for them.
-_LATER = {
-    "MSDNetClassifier": "msdnet.classifier",
-    "Model": "msdnet.runtime",
-    "Policy": "msdnet.policy",
-    "Result": "msdnet.runtime",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'msdnet' has no attribute {name!r}")
-    with needed_for(name):
-        return getattr(import_module(_LATER[name]), name)
+__getattr__ = imported_later(
+    __name__, {"classifier": ("MSDNetClassifier",), "policy": ("Policy",), "runtime": ("Model", "Result")}
+)
 
 
 def __dir__() -> list[str]:
