@@ -116,9 +116,14 @@ def register_network(config: type[NetworkConfig], build: "Callable[[Any], Staged
     networks.register_network(config, build)
 
 
-__getattr__ = imported_later(
+_find_later = imported_later(
     __name__, {"classifier": ("MSDNetClassifier",), "policy": ("Policy",), "runtime": ("Model", "Result")}
 )
+
+
+def __getattr__(name: str) -> Any:
+    with needed_for(name):
+        return _find_later(name)
 
 
 def __dir__() -> list[str]:

@@ -56,7 +56,6 @@ def imported_later(package: str, names: Mapping[str, Sequence[str]]) -> Callable
     def find(name: str) -> Any:
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        with needed_for(name):
-            return getattr(import_module(where[name]), name)
+        return getattr(import_module(where[name]), name)
 
     return find

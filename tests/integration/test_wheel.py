@@ -59,6 +59,7 @@ def msdnet(place: Path, *arguments: str, **variables: str) -> subprocess.Complet
         (["show", MODEL], "93.71"),
         (["show", "cifar_anytime"], "24 layers"),
         (["presets"], "cifar_anytime"),
+        (["reproduce", "--list"], "anytime-cifar100"),
         (["evaluate", MODEL, "--data", "samples", "--budgets", "40%"], "19.23 M"),
         (["report", MODEL, "--data", "samples", "--out", "report.html"], "report.html"),
     ],
@@ -73,7 +74,11 @@ def test_every_command_works(installed: Path, arguments: list[str], said: str) -
 
 @pytest.mark.parametrize(
     "arguments",
-    [["train", "fast", "--out", "run"], ["export", "run", "--out", "bundle"], ["reproduce", "--list"]],
+    [
+        ["train", "fast", "--out", "run"],
+        ["export", "run", "--out", "bundle"],
+        ["reproduce", "anytime-cifar100", "--plan"],
+    ],
     ids=["train", "export", "reproduce"],
 )
 def test_what_needs_torch_says_how_to_get_it(installed: Path, arguments: list[str]) -> None:
