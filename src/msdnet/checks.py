@@ -21,6 +21,7 @@ from msdnet.naming import did_you_mean
 from msdnet.writing import told_of
 
 __all__ = [
+    "NewerFormatError",
     "check_choice",
     "check_file_writable",
     "check_flag",
@@ -133,17 +134,21 @@ def make_tuples(instance: object, *fields: str) -> None:
         object.__setattr__(instance, name, None if values is None else tuple(values))
 
 
+class NewerFormatError(ValueError):
+    """Nothing is wrong with the file: it takes a newer version of msdnet."""
+
+
 def table_from_json(text: str, what: str, newest: int | None = None) -> dict[str, Any]:
     """The fields in a JSON text; its `format`, where it has one, must not be newer than what this version reads."""
     try:
         values = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{what}: not JSON ({error})") from error
     if not isinstance(values, dict):
         raise ValueError(f"{what}: must be a table of fields, got {type(values).__name__}")
     version = values.get("format")
     if newest is not None and isinstance(version, int | float) and version > newest:
-        raise ValueError(f"{what}: format {version} is newer than this version of msdnet reads ({newest})")
+        raise NewerFormatError(f"{what}: format {version} is newer than this version of msdnet reads ({newest})")
     return values
 
 

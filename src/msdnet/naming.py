@@ -18,9 +18,12 @@ def did_you_mean(name: object, options: Iterable[str]) -> str:
 
     >>> did_you_mean("any", ["anytime", "anyone", "budget"]), did_you_mean("bugdet", ["anytime", "budget"])
     ("did you mean 'anyone' or 'anytime'?", "did you mean 'budget'?")
+    >>> did_you_mean("CIFAR10", ["cifar10", "cifar100"])
+    "did you mean 'cifar10'?"
     """
     known, typed = sorted(options), str(name).lower()
-    near = [option for option in known if typed and option.startswith(typed)]
+    near = [option for option in known if option.lower() == typed]
+    near = near or [option for option in known if typed and option.lower().startswith(typed)]
     near = near or difflib.get_close_matches(typed, known, n=1, cutoff=0.5)
     if not near:
         return f"known: {', '.join(known) or 'none'}"

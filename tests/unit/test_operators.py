@@ -140,6 +140,22 @@ class _Squeezed(nn.Module):
         return maps * weights
 
 
+class _Own(nn.Module):
+    """A block of somebody's own that works in place on what it has made itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution, self.inplace = nn.Conv2d(3, 3, 1), True
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        return nn.functional.relu(self.convolution(maps), self.inplace)
+
+
+def test_a_block_of_ones_own_may_work_in_place_on_what_is_its_own(tmp_path: Path) -> None:
+    head = nn.Sequential(_Twice(_Own()), nn.Flatten())
+    check_graph(Chain(WideResNetConfig(layers=10, widening=1, classes=4), [nn.Identity()], [head]), tmp_path)
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
 def test_modern_blocks_are_exported(activation: nn.Module, tmp_path: Path) -> None:
     blocks = [nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), activation, nn.Dropout2d(inplace=True)), _Squeezed()]

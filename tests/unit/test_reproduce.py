@@ -187,7 +187,7 @@ def test_a_training_that_was_stopped_goes_on(
     shop = workshop(images, tmp_path, said)
     with monkeypatch.context() as patch:
         patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(stop_at))
-        with pytest.raises(Interrupted, match="goes on with the same command"):
+        with pytest.raises(Interrupted, match="the same command goes on"):
             shop.carry_out([RESNET])
     assert shop.standing(RESNET) == "begun"
     assert shop.carry_out([RESNET]) == []
@@ -214,7 +214,7 @@ def test_a_signal_stops_measuring_with_the_batch_under_way(
 
     with monkeypatch.context() as patch:
         patch.setattr(FolderData, "batches", batches)
-        with pytest.raises(Interrupted, match=r"stopped by SIGINT.*goes on with the same command") as stopped:
+        with pytest.raises(Interrupted, match=r"stopped by SIGINT.*the same command goes on") as stopped:
             shop.carry_out([RESNET])
     assert (taken, stopped.value.signal_number) == (3, signal.SIGINT)
     assert shop.standing(RESNET) == "trained"
@@ -310,6 +310,10 @@ def test_what_cannot_be_compared_is_refused_and_named(
     [
         ({"network": {"kind": "forest"}}, r"resnet.json: a network config: kind must be one of"),
         ({"recipe": {"epoch": 7}}, r"resnet.json: recipe has no field 'epoch'; did you mean 'epochs'"),
+        (
+            {"recipe": {"epochs": 2, "batch_size": 8, "schedule": None}},
+            "resnet.json: .*schedule must be a table of fields, got None",
+        ),
     ],
 )
 def test_what_a_foreign_result_has_in_it_is_named_with_its_file(
@@ -322,12 +326,13 @@ def test_what_a_foreign_result_has_in_it_is_named_with_its_file(
 
 def test_a_result_that_is_broken_or_newer_is_named(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
-    path.write_text("{")
-    with pytest.raises(ValueError, match=r"one.json: not JSON"):
-        read_measurement(path)
+    for content in (b"{", b"\xff\xfe", b"[" * 100_000):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"one.json: not JSON"):
+            read_measurement(path)
     path.write_text(json.dumps({"format": 99}))
-    with pytest.raises(ValueError, match=r"one.json: format 99 is newer"):
-        read_measurement(path)
+    with pytest.raises(ValueError, match=r"one.json: format 99 is newer than this version of msdnet reads \(1\)$"):
+        read_measurement(path)  # which is not to be deleted
 
 
 def test_an_experiment_without_its_data_says_so(tmp_path: Path) -> None:
@@ -387,15 +392,18 @@ def test_all_results_that_cannot_be_used_are_named_at_once_with_what_to_do(done:
     shutil.copytree(done.results, tmp_path, dirs_exist_ok=True)
     first, second = (shop.file_of(member) for member in PAIR.members)
     first.write_text(first.read_text()[:500])
-    second.write_bytes(b"\xff\xfe")
+    second.unlink()
+    second.mkdir()
     values = json.loads(shop.file_of(MANY_EXITS).read_text())
     shop.file_of(MANY_EXITS).write_text(json.dumps(values | {"recipe": values["recipe"] | {"epochs": 9}}))
     with pytest.raises(ValueError, match="3 result files cannot be used") as refused:
         measured_of(SMALL, shop)
     _, *told = str(refused.value).splitlines()
-    damaged = {line.split(": ")[0].strip() for line in told if "not JSON" in line and "; delete it, and" in line}
-    assert damaged == {str(first), str(second)}
-    (foreign,) = (line for line in told if "not JSON" not in line)
+    (damaged,) = (line for line in told if "not JSON" in line)
+    assert damaged.startswith(f"  {first}: ")
+    assert "; delete it, and" in damaged
+    assert any(str(second) in line and "Is a directory" in line for line in told)
+    (foreign,) = (line for line in told if "epochs" in line)
     assert re.search(r"resnet_mc.json: made in another way.*remove it and its run.*epochs is 9, not 2", foreign)
 
 
@@ -471,6 +479,9 @@ def measured(
         ({"trained_by": ["me"]}, "each of trained_by must be a table of fields, got 'me'"),
         ({"made_by": {}}, "made_by, and each of trained_by, must tell the version of msdnet"),
         ({"images": 7}, "images must be a table of fields, got 7"),
+        ({"training": 7}, "training must be a table of fields, got 7"),
+        ({"parameters": None}, "parameters must be a whole number"),
+        ({"cost_alone": 0}, "cost_alone must be at least 1, got 0"),
         ({"name": "two"}, "is of another system: name is 'two', not 'one'"),
     ],
 )

@@ -68,7 +68,7 @@ def test_one_that_diverges_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_a_signal_stops_all_and_nothing_is_lost(tmp_path: Path) -> None:
     long = dataclasses.replace(RECIPE, epochs=200)
     jobs = [job(tmp_path, 0, long, StopAt(8)), job(tmp_path, 1, long), job(tmp_path, 2, long)]
-    with pytest.raises(Interrupted, match="stopped by SIGTERM; what was under way is saved") as stopped:
+    with pytest.raises(Interrupted, match="stopped by SIGTERM; trainings under way are saved") as stopped:
         list(together(jobs, at_once=2, device=CPU))
     assert stopped.value.signal_number == signal.SIGTERM
     begun = [seed for seed in range(3) if (tmp_path / str(seed) / "checkpoint.safetensors").exists()]

@@ -194,7 +194,8 @@ class _Tracer(fx.Tracer):
         self, m: nn.Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         result = super().call_module(m, forward, args, kwargs)
-        if getattr(m, "inplace", False) and not isinstance(m, nn.Dropout | nn.Dropout2d):
+        leaf, idle = isinstance(m, tuple(MODULES)), isinstance(m, nn.Dropout | nn.Dropout2d)
+        if leaf and getattr(m, "inplace", False) and not idle and args:
             self.overwritten.append((args[0].node, result.node))
         return result
 

@@ -118,7 +118,9 @@ def _looked_in(given: Path | None, layout: CifarLayout) -> str:
     """Where it was looked for in vain."""
     if given is None:
         return "no data are named: there is no --data, and MSDNET_DATA is not set"
-    return f"{given}: no {layout.folder}/{layout.names_file} here" if given.is_dir() else f"{given}: no such folder"
+    if given.is_dir():
+        return f"{given}: no {layout.folder}/{layout.names_file} here"
+    return f"{given}: a file, not a folder" if given.exists() else f"{given}: no such folder"
 
 
 def cifar_classes(layout: CifarLayout, folder: Path) -> tuple[str, ...]:

@@ -65,7 +65,8 @@ def find_classes(root: Path) -> tuple[str, ...]:
 def _training_folder(root: Path) -> Path:
     """The one that holds the class folders: train/, or all of it, where train/ is a class like any other."""
     if not root.is_dir():
-        raise FileNotFoundError(f"{root}: no such folder; {LAYOUTS}")
+        missing = "a file, not a folder" if root.exists() else "no such folder"
+        raise FileNotFoundError(f"{root}: {missing}; {LAYOUTS}")
     refuse_pickled_cifar(root)
     train, tests = root / "train", [root / "val", root / "test"]
     divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from msdnet.evaluation import BudgetPoint, best_of
@@ -104,7 +105,7 @@ def budgeted(measured: Sequence[Measurement]) -> list[Place]:
 def envelope(measured: Sequence[Measurement]) -> list[Place]:
     """For each budget the network that is best on the held-out images."""
     points = [point for one in measured for point in one.by("paper")]
-    return list(dict.fromkeys(_spent(point) for point in best_of(points)))  # beyond the last exit nothing more comes
+    return [place for place, _ in groupby(_spent(point) for point in best_of(points))]  # at last nothing more comes
 
 
 def sizes(measured: Sequence[Measurement]) -> list[Place]:

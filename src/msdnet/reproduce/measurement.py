@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_number, check_same, check_whole, from_mapping, make_tuples, read_table
+from msdnet.checks import NewerFormatError, check_number, check_same, check_whole, from_mapping, make_tuples, read_table
 from msdnet.config import NetworkConfig
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
@@ -85,9 +85,12 @@ class Measurement:
         object.__setattr__(self, "points", tuple(points))
 
     def _check_tables(self) -> None:
+        check_whole("parameters", self.parameters)
+        check_whole("cost_alone", self.cost_alone)
         if not self.trained_by:
             raise ValueError("trained_by must tell what trained it, got nothing")
-        tables = [(name, getattr(self, name)) for name in ("network", "recipe", "images", "made_by")]
+        given = ("network", "recipe", "images", "made_by", *(["training"] if self.training is not None else []))
+        tables = [(name, getattr(self, name)) for name in given]
         for name, table in (*tables, *(("each of trained_by", made) for made in self.trained_by)):
             if not isinstance(table, Mapping):
                 raise TypeError(f"{name} must be a table of fields, got {table!r}")
@@ -114,6 +117,8 @@ def read_measurement(path: Path) -> Measurement:
     try:
         found = from_mapping(Measurement, read_table(path, FORMAT), str(path))
         check_same(f"{path}: is of another system: name", found.name, path.stem)
+    except NewerFormatError:
+        raise
     except (ValueError, TypeError) as error:
         raise ValueError(f"{error}; {_WAY_OUT}") from error
     return found
@@ -130,7 +135,7 @@ class Refused:
         """What is refused inside is noted; errors begin with the path."""
         try:
             yield
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, IsADirectoryError) as error:
             self._files.setdefault(str(error).removeprefix(str(path)), []).append(str(path))
 
     def tell(self) -> None:

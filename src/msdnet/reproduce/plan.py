@@ -67,7 +67,7 @@ def make_plan(
 
 
 def ensembles_to_measure(workshop: Workshop, subjects: Sequence[Subject]) -> list[Joint]:
-    """Those without a result: nothing is trained for them, but their members' runs must be there."""
+    """Those without a result: nothing beside their members is trained for them, whose runs must be there."""
     return [one for one in subjects if isinstance(one, Joint) and workshop.standing(one) != "measured"]
 
 

@@ -198,6 +198,14 @@ class Recipe:
         check_whole("evaluate_every", self.evaluate_every)
         check_number("average_decay", self.average_decay, low=0, high=1, below=True)
         check_choice("select", self.select, get_args(Selection))
+        for name, kind in (
+            ("optimiser", Optimiser),
+            ("schedule", Schedule),
+            ("loss", Loss),
+            ("augmentation", Augmentation),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be a table of fields, got {getattr(self, name)!r}")
         if self.schedule.warmup_epochs >= self.epochs:
             raise ValueError(f"warmup_epochs must be below the {self.epochs} epochs, got {self.schedule.warmup_epochs}")
 

@@ -56,8 +56,8 @@ class SharedTime:
             return self._share
 
 
-class Interrupted(Exception):  # noqa: N818  (not an error: the run was asked to stop, and was saved)
-    """The run was stopped by a signal after saving a checkpoint."""
+class Interrupted(Exception):  # noqa: N818  (not an error: it was asked to stop)
+    """Something was stopped by a signal: a training after saving a checkpoint, anything else with nothing to save."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)
@@ -128,7 +128,7 @@ def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> I
         yield from _one_by_one(jobs, stop) if at_once == 1 else _in_threads(jobs, stop, at_once, device)
     if stop.number:
         name = signal.Signals(stop.number).name
-        message = f"stopped by {name}; what was under way is saved, and goes on with the same command"
+        message = f"stopped by {name}; trainings under way are saved, and the same command goes on with what is left"
         raise Interrupted(message, stop.number)
 
 
