@@ -31,6 +31,7 @@ __all__ = [
     "check_svg_writable",
     "check_whole",
     "from_mapping",
+    "instead_of_folder",
     "make_tuples",
     "numbers",
     "read_table",
@@ -75,6 +76,11 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
     known = list(options)
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
+
+
+def instead_of_folder(path: Path) -> str:
+    """What is at a place where a folder should be, in words: an error begins with it."""
+    return f"{path}: a file, not a folder" if path.exists() else f"{path}: no such folder"
 
 
 def check_folder_writable(folder: Path) -> None:

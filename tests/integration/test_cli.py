@@ -379,10 +379,10 @@ def test_a_bundle_is_evaluated_as_it_was_when_made(place: Path) -> None:
     [
         (
             ["cifar100-anytime", "--data", "/nowhere"],
-            "/nowhere: no such folder; --data names one with a folder of images for each class",
+            "/nowhere: no such folder; expected one with a folder of images for each class",
             "or with CIFAR's binary files",
         ),
-        (["cifar100-anytime", "--data", __file__], f"{__file__}: a file, not a folder; --data names", "binary files"),
+        (["cifar100-anytime", "--data", __file__], f"{__file__}: a file, not a folder; expected one", "binary files"),
         (
             ["cifar100-anytime", "--data", str(Path(__file__).parent), "--dataset", "cifar100"],
             f"{Path(__file__).parent}: no cifar-100-binary/fine_label_names.txt here; --data or MSDNET_DATA must name",

@@ -15,7 +15,7 @@ import typer
 from msdnet.amounts import in_millions, parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Threads
-from msdnet.cli.pictures import NamedImage, check_streams, find_pictures
+from msdnet.cli.pictures import FoundImage, check_streams, find_pictures
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted, printable, shortened
 
@@ -206,7 +206,10 @@ def _answered(
 ) -> Iterator[dict[str, Any]]:
     """What is told of each picture, group after group."""
     for group in find_pictures(paths):
-        yield from _within_budget(shared, group) if limit is None else _by_deadline(model, group, limit)
+        found = [(name, image) for name, image in group if not isinstance(image, OSError)]
+        answered = _within_budget(shared, found) if limit is None else _by_deadline(model, found, limit)
+        for name, image in group:
+            yield _failure(name, str(image.strerror)) if isinstance(image, OSError) else next(answered)
 
 
 def _refuse(paths: list[str], unread: int) -> NoReturn:
@@ -218,26 +221,20 @@ def _refuse(paths: list[str], unread: int) -> NoReturn:
     raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
 
 
-def _within_budget(shared: "SharedBudget", group: list["NamedImage"]) -> Iterator[dict[str, Any]]:
-    found = [image for _, image in group if not isinstance(image, OSError)]
-    answered = iter(shared.classify(found, unreadable="skip"))
-    for name, image in group:
-        if isinstance(image, OSError):
-            yield _failure(name, str(image.strerror))
-        elif (one := next(answered)).error is not None:
+def _within_budget(shared: "SharedBudget", found: list[FoundImage]) -> Iterator[dict[str, Any]]:
+    result = shared.classify([image for _, image in found], unreadable="skip")
+    for (name, _), one in zip(found, result, strict=True):
+        if one.error is not None:
             yield _failure(name, one.error)
         else:
             yield _row(name, one.name, one.confidence, one.exit, one.cost, one.seconds)
 
 
-def _by_deadline(model: "Model", group: list["NamedImage"], seconds: float) -> Iterator[dict[str, Any]]:
+def _by_deadline(model: "Model", found: list[FoundImage], seconds: float) -> Iterator[dict[str, Any]]:
     """The time of each begins when it has been read."""
     from msdnet.runtime.images import pixels_of
 
-    for name, image in group:
-        if isinstance(image, OSError):
-            yield _failure(name, str(image.strerror))
-            continue
+    for name, image in found:
         try:
             pixels = pixels_of(image, model.engine.images)
         except ValueError as error:

@@ -157,11 +157,6 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
             raise ValueError("the samples are test images: --part goes with other data")
         return samples.cifar10()
     known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
-    if data is not None and not Path(data).is_dir():
-        missing = "a file, not a folder" if Path(data).exists() else "no such folder"
-        raise FileNotFoundError(
-            f"{data}: {missing}; --data names one with a folder of images for each class, or with CIFAR's binary files"
-        )
     dataset = dataset or (known.get("dataset") if data is None else None)
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
     try:

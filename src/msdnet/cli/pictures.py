@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
-__all__ = ["NamedImage", "check_streams", "find_pictures"]
+__all__ = ["FoundImage", "NamedImage", "check_streams", "find_pictures"]
 
 PIPE = "-"
 _AT_ONCE = 8192  # bytes of a pipe: some hundred paths
@@ -22,8 +22,10 @@ _IGNORED = "only the first picture of a pipe is read; to classify several, send 
 _SECOND = re.compile(rb"(?:IEND\xaeB`\x82|\xff\xd9)(?:\xff\xd8\xff|\x89PNG\r\n)")
 _NO_TEXT = re.compile(rb"[\x01-\x08\x0e-\x1f\x7f]")
 
+FoundImage: TypeAlias = tuple[str, str | IO[bytes]]
+"""A name, and what it stands for: a path, or a file in memory."""
 NamedImage: TypeAlias = tuple[str, str | IO[bytes] | OSError]
-"""A name, and what it stands for: a path, a file in memory, or the error that came instead."""
+"""The same, or the error that came instead."""
 
 
 def check_streams(given: Sequence[str]) -> None:

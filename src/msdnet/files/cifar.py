@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from msdnet.checks import instead_of_folder
 from msdnet.files.root import data_root
 from msdnet.naming import Registry
 
@@ -118,9 +119,7 @@ def _looked_in(given: Path | None, layout: CifarLayout) -> str:
     """Where it was looked for in vain."""
     if given is None:
         return "no data are named: there is no --data, and MSDNET_DATA is not set"
-    if given.is_dir():
-        return f"{given}: no {layout.folder}/{layout.names_file} here"
-    return f"{given}: a file, not a folder" if given.exists() else f"{given}: no such folder"
+    return f"{given}: no {layout.folder}/{layout.names_file} here" if given.is_dir() else instead_of_folder(given)
 
 
 def cifar_classes(layout: CifarLayout, folder: Path) -> tuple[str, ...]:

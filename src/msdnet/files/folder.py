@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msdnet.checks import check_whole
+from msdnet.checks import check_whole, instead_of_folder
 from msdnet.files.cifar import refuse_pickled_cifar
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.walk import images_below
@@ -65,8 +65,7 @@ def find_classes(root: Path) -> tuple[str, ...]:
 def _training_folder(root: Path) -> Path:
     """The one that holds the class folders: train/, or all of it, where train/ is a class like any other."""
     if not root.is_dir():
-        missing = "a file, not a folder" if root.exists() else "no such folder"
-        raise FileNotFoundError(f"{root}: {missing}; {LAYOUTS}")
+        raise FileNotFoundError(f"{instead_of_folder(root)}; {LAYOUTS}")
     refuse_pickled_cifar(root)
     train, tests = root / "train", [root / "val", root / "test"]
     divided = train.is_dir() and (bool(_class_names(train)) or any(folder.is_dir() for folder in tests))

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.checks import check_choice
+from msdnet.checks import check_choice, instead_of_folder
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
@@ -146,6 +146,11 @@ def dataset_at(root: str | Path | None, classes: Sequence[str] | None = None) ->
     place = data_root(root)
     if place is None:
         return "cifar100"
+    if not place.is_dir():
+        raise FileNotFoundError(
+            f"{instead_of_folder(place)}; expected one with a folder of images for each class, or with CIFAR's binary "
+            "files"
+        )
     found = [
         name
         for name, layout in CIFAR.items()
