@@ -5,24 +5,29 @@ What stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from accuracy import (
+    anytime_chart,
+    anytime_cifar10,
+    anytime_cifar100,
+    budgeted_chart,
+    budgeted_table,
+    certainty,
+    headline,
+    models_table,
+    read_result,
+)
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
 from msdnet.data import DataConfig
 from msdnet.drawing import draw_svg
-from msdnet.evaluation import standard_error
-from msdnet.models import find_bundle, model_names
 from msdnet.networks import create_network
 from msdnet.plan import Grid
-from msdnet.published import Setting, published_for
-from msdnet.report.charts import PAPER, Lines, Pictures, Series
+from msdnet.report.charts import PAPER, Lines, Pictures
 from msdnet.reproduce import (
     EXPERIMENTS,
     GALLERY,
@@ -98,7 +103,7 @@ def throughput_table() -> Iterator[str]:
 
 
 def engine_table() -> Iterator[str]:
-    record = _result("batches_cpu")
+    record = read_result("batches_cpu")
     run = sorted(record["runs"], key=lambda run: run["time_saved"])[len(record["runs"]) // 2]  # of its median
     yield "| | multiply-adds per image | seconds | images/s |"
     yield "|---|---|---|---|"
@@ -111,8 +116,8 @@ def engine_table() -> Iterator[str]:
 
 
 def engines_table() -> Iterator[str]:
-    engines, deadlines, memory = (_result(f"{name}_cpu") for name in ("engines", "deadlines", "memory"))
-    policies = _result("policies_cpu")
+    engines, deadlines, memory = (read_result(f"{name}_cpu") for name in ("engines", "deadlines", "memory"))
+    policies = read_result("policies_cpu")
     fits = {method: found["median_s"] for method, found in policies["fit"].items()}
     yield "| what | measured |"
     yield "|---|---|"
@@ -145,7 +150,7 @@ def engines_table() -> Iterator[str]:
 
 
 def install_size() -> Iterator[str]:
-    found, startup = _result("install_cpu"), _result("startup_cpu")["median_s"]
+    found, startup = read_result("install_cpu"), read_result("startup_cpu")["median_s"]
     disk, downloaded, taken = found["disk"], found["downloaded_bytes"] / 1e6, found["disk_bytes"] / 1e6
     parts = {
         "ONNX Runtime": ("onnxruntime",),
@@ -161,7 +166,7 @@ def install_size() -> Iterator[str]:
 
 
 def service_deadlines() -> Iterator[str]:
-    found = _result("service_cpu")
+    found = read_result("service_cpu")
     yield f"| threads | beside it | answers after {found['deadline_ms']} ms | mean exit | load |"
     yield "|---|---|---|---|---|"
     for one in found["deadlines"]:
@@ -172,7 +177,7 @@ def service_deadlines() -> Iterator[str]:
 
 
 def service_first_calls() -> Iterator[str]:
-    found = _result("service_cpu")["first_calls_ms"]
+    found = read_result("service_cpu")["first_calls_ms"]
     calls = {"budget": 'classify(image, budget="50%")', "seconds": 'classify(image, seconds="50ms")'}
     calls["deadline"] = "answer(image, deadline_ms=5)"
     yield "| call | " + " | ".join(f"`{name}`: first | then" for name in found) + " |"
@@ -185,185 +190,9 @@ def service_first_calls() -> Iterator[str]:
 def service_memory() -> Iterator[str]:
     yield "| model | loaded | after one image | after 1,000 in one call |"
     yield "|---|---|---|---|"
-    for name, mib in _result("service_cpu")["memory_mib"].items():
+    for name, mib in read_result("service_cpu")["memory_mib"].items():
         kinds = ("loaded", "one_image", "thousand_images")
         yield f"| `{name}` | " + " | ".join(f"{mib[kind]:.0f} MiB" for kind in kinds) + " |"
-
-
-# --- how good the models are: benchmarks/accuracy.py writes these results
-
-
-def budgeted_chart() -> Lines:
-    result = _result("cifar100")
-    ours = [
-        _curve("best of our three networks", result["best"]["paper"], 1),
-        _curve("cifar100-anytime", _points_of(result, "cifar100-anytime"), 0),
-        _curve("the same by the paper's training", _baseline_points(), 2),
-    ]
-    return _beside_published("CIFAR-100, test images: within a budget", "budgeted", ours)
-
-
-def anytime_chart() -> Lines:
-    millions = [cost / 1e6 for cost in _baseline()["whole_costs"]]
-    ours = [
-        Series("cifar100-anytime (mean of three seeds)", millions, _of_seeds().mean(axis=0), 0),
-        Series("the same by the paper's training", millions, [100 * right for right in _baseline()["accuracy"]], 2),
-    ]
-    return _beside_published("CIFAR-100, test images: at any moment", "anytime", ours)
-
-
-def _beside_published(title: str, setting: Setting, ours: list[Series]) -> Lines:
-    """A method has the same colour in both settings."""
-    published = (*published_for("cifar100", "budgeted"), *published_for("cifar100", "anytime"))
-    colours = {name: colour for colour, name in enumerate(dict.fromkeys(curve.name for curve in published), start=3)}
-    theirs = [
-        Series(f"{curve.name}, published", curve.millions, curve.percent, colours[curve.name], dashed=True, marks=False)
-        for curve in published_for("cifar100", setting)
-    ]
-    return Lines(title, "million multiply-adds per image, counting whole layers", "% right", [*ours, *theirs])
-
-
-def _curve(name: str, points: Sequence[dict[str, Any]], colour: int) -> Series:
-    return Series(name, [p["cost"] / 1e6 for p in points], [100 * p["accuracy"] for p in points], colour)
-
-
-def headline() -> Iterator[str]:
-    """The budgets that a reader looks for first."""
-    result = _result("cifar100")
-    millions = (10.0, 15.0, 20.0, 30.0, 50.0, 80.0)
-    yield _row(
-        "CIFAR-100, test accuracy in % at an average of so many multiply-adds per image",
-        [f"{million:.0f} M" for million in millions],
-    )
-    yield "|---" * (len(millions) + 1) + "|"
-    yield _row("**in this package: `cifar100-anytime`**", _at(millions, _points_of(result, "cifar100-anytime")))
-    yield _row("of our three networks, the best on held-out images", _at(millions, result["best"]["paper"]))
-    yield _row("the same network by the paper's own training (`paper`)", _at(millions, _baseline_points()))
-    yield from _published_rows("cifar100", "budgeted", millions)
-
-
-def certainty() -> Iterator[str]:
-    """How far the headline's figures are known."""
-    result = _result("cifar100")
-    error = max(standard_error(point["accuracy"], result["images"]) for point in result["best"]["paper"])
-    yield (
-        f"\nAll count whole layers. Ours, by the paper's thresholds, are known to {100 * error:.1f} points (a standard "
-        f"error of {result['images']:,} test images). The\nfirst two rows learnt from a larger network, with strong "
-        "augmentation, and answer with the average of the exits so far; the third is the\nnetwork of the first, as the "
-        "paper trains it.\n"
-    )
-
-
-def models_table() -> Iterator[str]:
-    yield "| model | classes | exits | parameters | million multiply-adds | % right of 10,000 test images | size |"
-    yield "|---|---|---|---|---|---|---|"
-    for name in model_names():
-        bundle = find_bundle(name)
-        manifest = bundle.manifest
-        assert manifest.test is not None
-        with torch.device("meta"):
-            parameters = sum(parameter.numel() for parameter in create_network(manifest.network).parameters())
-        first, last = (f"{100 * manifest.test.accuracy[exit]:.1f}" for exit in (0, -1))
-        data = manifest.provenance["data"]["dataset"].replace("cifar", "CIFAR-")
-        yield (
-            f"| `{name}` | {data}'s {len(manifest.classes)} | {manifest.exit_count} "
-            f"| {parameters / 1e6:.2f} M | {manifest.costs[0] / 1e6:.1f} to {manifest.costs[-1] / 1e6:.1f} "
-            f"| {first} to {last} | {bundle.size / 2**20:.1f} MiB |"
-        )
-
-
-def anytime_cifar100() -> Iterator[str]:
-    ours = _of_seeds()
-    rows = [
-        _row(f"**mean of {len(ours)} seeds**", _percent(ours.mean(axis=0) / 100)),
-        _row("their standard deviation", _percent(ours.std(axis=0, ddof=1) / 100)),
-        _row("`cifar100-anytime`: the best of them on held-out images (mean of the exits)", _percent(ours[0] / 100)),
-        _row("the same network by the paper's own training (`paper`; one seed)", _percent(_baseline()["accuracy"])),
-    ]
-    return _by_exit("cifar100", _result("cifar100_seeds")["models"][0]["whole_costs"], rows)
-
-
-def anytime_cifar10() -> Iterator[str]:
-    ours = next(model for model in _result("cifar10")["models"] if model["model"] == "cifar10-anytime")
-    return _by_exit("cifar10", ours["whole_costs"], [_row("**this package**", _percent(ours["accuracy"]))])
-
-
-def _by_exit(dataset: str, costs: Sequence[float], rows: Sequence[str]) -> Iterator[str]:
-    millions = [round(cost / 1e6, 2) for cost in costs]
-    yield _row("exit", range(1, len(costs) + 1))
-    yield "|---" * (len(costs) + 1) + "|"
-    yield _row("million multiply-adds, whole layers", [f"{million:.1f}" for million in millions])
-    yield from rows
-    yield from _published_rows(dataset, "anytime", millions)
-
-
-def budgeted_table(dataset: str) -> Iterator[str]:
-    result = _result(dataset)
-    best = result["best"]
-    chosen = best["paper"]
-    millions = [point["budget"] / 1e6 for point in chosen]
-    yield _row("million multiply-adds, whole layers", [f"{million:.0f}" for million in millions])
-    yield "|---" * (len(millions) + 1) + "|"
-    yield _row("**of our networks, the best on held-out images**", _percent(point["accuracy"] for point in chosen))
-    yield _row("which is", [point["model"].removeprefix(f"{dataset}-") for point in chosen])
-    spent = [f"{point['cost'] / 1e6:.2f} ± {point['cost_error'] / 1e6:.2f}" for point in chosen]
-    yield _row("it spent, on the test images (± a standard error)", spent)
-    yield _row("computed, since evaluation is lazy", [f"{point['lazy_cost'] / 1e6:.1f}" for point in chosen])
-    yield _row("with our thresholds instead of the paper's", _percent(point["accuracy"] for point in best["accuracy"]))
-    yield _row("they spent", [f"{point['cost'] / 1e6:.1f}" for point in best["accuracy"]])
-    for model in result["models"]:
-        if model["model"] in model_names():
-            yield _row(f"`{model['model']}` alone", _at(millions, _points_of(result, model["model"])))
-    if dataset == "cifar100":
-        yield _row("`cifar100-anytime` by the paper's own training (`paper`)", _at(millions, _baseline_points()))
-    yield from _published_rows(dataset, "budgeted", millions)
-
-
-def _published_rows(dataset: str, setting: Setting, millions: Sequence[float]) -> Iterator[str]:
-    """The end of a table, at the same costs to one part in a hundred (ten classes cost a little less), and sources."""
-    for curve in published_for(dataset, setting):
-        known = list(zip(curve.millions, curve.percent, strict=True))
-        at = [[percent for cost, percent in known if abs(cost - million) < million / 100] for million in millions]
-        yield _row(f"{curve.name}, published", [percents[0] if percents else "" for percents in at])
-    yield ""
-    yield " ".join(f"{curve.name}: {curve.source}." for curve in published_for(dataset, setting))
-    yield ""
-
-
-def _baseline() -> dict[str, Any]:
-    """CIFAR-100's anytime network, trained as in the paper."""
-    (model,) = _result("cifar100_paper")["models"]
-    return dict(model)
-
-
-def _baseline_points() -> list[dict[str, Any]]:
-    return _points_of(_result("cifar100_paper"), _baseline()["model"])
-
-
-def _points_of(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """A model's budgets, by the paper's thresholds."""
-    (model,) = (one for one in result["models"] if one["model"] == name)
-    return [point for point in model["points"] if point["method"] == "paper"]
-
-
-def _at(millions: Iterable[float], points: Sequence[dict[str, Any]]) -> list[str]:
-    """The accuracy at each budget, in per cent; nothing where a budget is below the first exit."""
-    known = {point["budget"] / 1e6: point["accuracy"] for point in points}
-    return ["".join(_percent([known[million]] if million in known else [])) for million in millions]
-
-
-def _of_seeds() -> NDArray[np.floating]:
-    """% right (seeds, exits)."""
-    return 100 * np.array([model["accuracy"] for model in _result("cifar100_seeds")["models"]])
-
-
-def _row(name: str, cells: Iterable[object]) -> str:
-    return f"| {name} | " + " | ".join(map(str, cells)) + " |"
-
-
-def _percent(shares: Iterable[float]) -> list[str]:
-    """Halves are rounded up, though 77.05 is a little less in binary."""
-    return [f"{100 * share + 1e-9:.1f}" for share in shares]
 
 
 # --- the paper's experiments: whatever there are results of
@@ -453,11 +282,6 @@ def training_time() -> Iterator[str]:
         if trainings
         else "\nNo networks are trained yet.\n"
     )
-
-
-def _result(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text())
-    return found
 
 
 TABLES: dict[str, Callable[[], Iterator[str]]] = {

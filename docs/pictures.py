@@ -4,13 +4,13 @@ What is measured comes from results/; what is made up to explain something says 
 ground, narrow enough for a phone, and readable beside light and dark text.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accuracy import read_result
 from numpy.typing import NDArray
 
 from msdnet.anytime import AnytimeCurve
@@ -27,8 +27,8 @@ def drawings() -> dict[str, str]:
     """Every picture by the path of its file."""
     pictures = {
         "exits": exits(),
-        "anytime": anytime(_result("best_cifar100_h200")),
-        "sieve": sieve(_result("batches_cpu")),
+        "anytime": anytime(read_result("best_cifar100_h200")),
+        "sieve": sieve(read_result("batches_cpu")),
         "thresholds": thresholds(),
         "ordinary": ordinary(),
         "dense": dense(),
@@ -256,7 +256,7 @@ def dense() -> str:
 
 
 def saved() -> str:
-    cpu, gpu, engines = _result("batches_cpu"), _result("batches_h200"), _result("engines_cpu")
+    cpu, gpu, engines = read_result("batches_cpu"), read_result("batches_h200"), read_result("engines_cpu")
     cores = "two CPU cores" if cpu["threads"] == 2 else cpu["hardware"]
     groups = (
         (
@@ -374,11 +374,6 @@ def _photo(x: float, y: float) -> str:
         + f'<path d="{hills}" fill="{EXITS[2]}"/>'
         + f'<circle cx="{x + 44}" cy="{y + 16}" r="6" fill="{EXITS[4]}"/>'
     )
-
-
-def _result(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text())
-    return found
 
 
 if __name__ == "__main__":
