@@ -284,6 +284,23 @@ def training_time() -> Iterator[str]:
     )
 
 
+def imagenet_time() -> Iterator[str]:
+    """From the images/s of training steps; what is read more slowly than that is trained as slowly."""
+    found, reading = read_result("imagenet_h200"), read_result("folder_h200")["results"][-1]
+    read = reading["ours_images_per_second"]
+    yield "| network | images/s | hours |"
+    yield "|---|---|---|"
+    for name, one in found["networks"].items():
+        yield f"| `{name}` | {one['images_per_second']:,.0f} | {one['hours']:.1f} |"
+    for name, networks in found["experiments"].items():
+        trained = [found["networks"][network] for network in networks]
+        waiting = sum(one["hours"] * max(1.0, one["images_per_second"] / read) for one in trained)
+        yield (
+            f"| **all of `{name}`** | | **{found['hours'][name]:.0f}**, or {waiting:.0f} where {reading['workers']} "
+            f"processes read {read:,.0f} images/s |"
+        )
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "presets": presets_table,
     "costs": costs_table,
@@ -305,6 +322,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "claims": claims_table,
     "reproduced": reproduced_figures,
     "training_time": training_time,
+    "imagenet_time": imagenet_time,
 }
 
 
