@@ -241,11 +241,13 @@ def _judged() -> dict[Claim, Finding | None]:
 def verdicts() -> Iterator[str]:
     judged = {claim: finding for claim, finding in _judged().items() if finding}
     held = sum(finding.holds for finding in judged.values())
+    in_part = sum(finding.in_part for finding in judged.values())
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
     sums = sum(bool(claim.parts) and not finding.holds for claim, finding in judged.items())
     yield (
         f"\nOf {len(_judged())} claims of the paper {held} were found true and {len(judged) - held} false "
-        f"({sums} of these sum up others); {len(_judged()) - len(judged)} are not measured yet, or cannot be here.\n"
+        f"(sums of others among these: {sums}, true in part: {in_part}); {len(_judged()) - len(judged)} are not "
+        f"measured yet, or cannot be here.\n"
         f"{at_once} of the judged take no experiment: costs are counted, or a model of the package is known.\n"
     )
 
@@ -254,7 +256,7 @@ def claims_table() -> Iterator[str]:
     yield "| section | the paper says | measured | holds |"
     yield "|---|---|---|---|"
     for claim, finding in _judged().items():
-        measured, holds = (finding.measured, "yes" if finding.holds else "no") if finding else (_reason(claim), "-")
+        measured, holds = (finding.measured, finding.verdict) if finding else (_reason(claim), "-")
         yield f"| {claim.section} | {_plain_text(claim.says)} | {_plain_text(measured)} | {holds} |"
 
 

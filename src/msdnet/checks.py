@@ -119,8 +119,8 @@ def check_same(what: str, found: object, expected: object) -> None:
         raise ValueError(f"{what} is {found!r}, not {expected!r}")
 
 
-def whole_numbers(name: str, values: object) -> tuple[int, ...]:
-    return tuple(check_whole(f"each of {name}", entry) for entry in _entries(name, values, "whole numbers"))
+def whole_numbers(name: str, values: object, at_least: int = 1) -> tuple[int, ...]:
+    return tuple(check_whole(f"each of {name}", entry, at_least) for entry in _entries(name, values, "whole numbers"))
 
 
 def numbers(name: str, values: object, low: float) -> tuple[float, ...]:

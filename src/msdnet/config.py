@@ -198,8 +198,8 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
     """By how much each scale is wider than `seed_channels` and `growth` say; by default 1, 2, 4, 4, ..."""
 
     bottleneck_factors: tuple[int, ...] = ()
-    """Width of a unit's 1x1 convolution over that of its output, for the scale that the unit reads; by default
-    1, 2, 4, 4, ..."""
+    """Width of a unit's 1x1 convolution over that of its output, for the scale that the unit reads; 0 for none,
+    a 3x3 convolution alone; by default 1, 2, 4, 4, ..."""
 
     stem: Stem = "cifar"
     """How the finest scale is seeded: a 3x3 convolution, or a 7x7 with stride 2 and a 3x3 max-pool with stride 2."""
@@ -230,8 +230,8 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
         super().__post_init__()
         for name in ("scales", "seed_channels", "growth"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
-        for name in ("exits", "channel_factors", "bottleneck_factors"):
-            object.__setattr__(self, name, whole_numbers(name, getattr(self, name)))
+        for name, least in (("exits", 1), ("channel_factors", 1), ("bottleneck_factors", 0)):
+            object.__setattr__(self, name, whole_numbers(name, getattr(self, name), least))
         for name in ("channel_factors", "bottleneck_factors"):
             object.__setattr__(self, name, getattr(self, name) or (1, 2, *[4] * self.scales)[: self.scales])
         for name in ("dense", "multi_scale", "intermediate_classifiers"):

@@ -68,15 +68,15 @@ class ResNetConfig(NetworkConfig, kind="resnet"):
     """Blocks, counted from 1 through all groups, that carry a classifier; the last always does and is not named."""
 
     head_width: int = 128
-    """Channels of the two convolutions of a classifier on the way."""
+    """Channels of the two convolutions of a classifier on the way; 0 for none: like the last, it only pools."""
 
     survival: float = 1.0
     """Stochastic depth: the chance that the last block takes part in a training step; it falls in even steps from 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("layers", "head_width"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        object.__setattr__(self, "layers", check_whole("layers", self.layers))
+        object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, at_least=0))
         if self.layers < 8 or (self.layers - 2) % 6:
             raise ValueError(f"layers must be 6 n + 2 (8, 14, 20, 26, ...), got {self.layers}")
         survival = float(check_number("survival", self.survival, low=0, high=1, above=True))
@@ -93,7 +93,7 @@ class ResNetConfig(NetworkConfig, kind="resnet"):
 
     @property
     def smallest_side(self) -> int:
-        return 9 if self.exits else 4  # 3 pixels are left for a head with convolutions, or one
+        return 9 if self.exits and self.head_width else 4  # 3 pixels are left for a head with convolutions, or one
 
     @property
     def blocks(self) -> int:
@@ -124,12 +124,13 @@ class DenseNetConfig(NetworkConfig, kind="densenet"):
     """Units, counted from 1 through all blocks, that carry a classifier; the last always does and is not named."""
 
     head_width: int = 128
-    """Channels of the two convolutions of a classifier on the way."""
+    """Channels of the two convolutions of a classifier on the way; 0 for none: like the last, it only pools."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("layers", "growth", "head_width"):
+        for name in ("layers", "growth"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, at_least=0))
         check_flag("doubling", self.doubling)
         if self.layers < 10 or (self.layers - 4) % 6:
             raise ValueError(f"layers must be 6 n + 4 (10, 16, 22, 28, ...), got {self.layers}")
@@ -146,7 +147,7 @@ class DenseNetConfig(NetworkConfig, kind="densenet"):
 
     @property
     def smallest_side(self) -> int:
-        return 12 if self.exits else 4  # 3 pixels are left for a head with convolutions, or one
+        return 12 if self.exits and self.head_width else 4  # 3 pixels are left for a head with convolutions, or one
 
     @property
     def units(self) -> int:

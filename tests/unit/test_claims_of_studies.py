@@ -1,13 +1,15 @@
 """Claims about classifiers on the way, about parts left out and about weights: each with numbers for and against it."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
+import torch
 
-from msdnet.reproduce import Measurement, find_experiment, judge
-from msdnet.reproduce.claims.readings import listed
-from msdnet.reproduce.studies import FAMILIES, gain_over_even_weights, why_names
-from tests.unit.test_claims import all_of, claim, found, network
+from msdnet.networks import create_network
+from msdnet.reproduce import Measurement, find_experiment
+from msdnet.reproduce.studies import FAMILIES, HEADS, gain_over_even_weights, prior_names, why_names
+from tests.unit.test_claims import all_of, found, network
 from tests.unit.test_reproduce import measured
 
 STAIRS = (40.0, 44.0, 60.0, 64.0, 75.2, 79.2)
@@ -23,19 +25,46 @@ def one_classifier(
     *,
     own: dict[str, tuple[float, ...]] | None = None,
     last: dict[str, tuple[float, ...]] | None = None,
+    kinds: tuple[str, ...] = tuple(HEADS),
 ) -> dict[str, Measurement]:
-    """The accuracy of the classifier on the way, and of the last, by family; alone, the last has about 80 per cent."""
+    """The accuracy of the classifier on the way, and of the last, by family; alone, the last has about 80 per cent.
+
+    - kinds: of classifiers that these are the accuracies of; the others climb the stairs and do no harm
+    """
     systems = {subject.name: subject for subject in find_experiment("why").subjects}
     made = {}
-    for family in FAMILIES:
-        *alone, _, _, _, _, _, _ = why_names(family)
-        others = why_names(family)[len(alone) :]
+    for family, heads in itertools.product(FAMILIES, HEADS):
+        *alone, _, _, _, _, _, _ = why_names(family, heads)
+        others = why_names(family, heads)[len(alone) :]
         for name, accuracy in zip(alone, (79, 80, 81), strict=True):
             made[name] = network(name, (100, accuracy))
-        accuracies = zip((own or {}).get(family, STAIRS), (last or {}).get(family, NO_HARM), strict=True)
-        for name, (first, final) in zip(others, accuracies, strict=True):
+        given = heads in kinds
+        own_accuracies = ((own or {}) if given else {}).get(family, STAIRS)
+        last_accuracies = ((last or {}) if given else {}).get(family, NO_HARM)
+        for name, first, final in zip(others, own_accuracies, last_accuracies, strict=True):
             made[name] = network(name, (50, first), (100, final))
     return {name: replace(one, network=systems[name].network.to_dict()) for name, one in made.items()}
+
+
+@pytest.mark.parametrize(("kinds", "verdict"), [((), "no"), (("pool",), "in part"), (("conv", "pool"), "yes")])
+def test_a_claim_is_asked_of_both_kinds_of_classifiers(kinds: tuple[str, ...], verdict: str) -> None:
+    finding = found("by up to 7 %", one_classifier(last={"ResNet": HARM}, kinds=kinds))
+    assert finding.verdict == verdict
+    assert finding.holds is (verdict == "yes")
+    words, pooled = finding.measured.split("; classifiers with pooling alone: ")
+    assert words.startswith("classifiers with two convolutions of their own: at most ")
+    assert pooled.startswith("at most 7.0 %" if kinds else "at most 0.0 %")
+
+
+def test_classifiers_that_pool_have_no_convolutions_and_msdnet_keeps_its_own() -> None:
+    systems = {subject.name: subject for subject in find_experiment("why").subjects}
+    for family in ("ResNet", "DenseNet"):
+        *_, place = why_names(family, "pool")
+        conv, pool = (create_network(systems[name].network) for name in (place.replace("pooled_", ""), place))
+        assert len([layer for layer in conv.heads[0].modules() if isinstance(layer, torch.nn.Conv2d)]) == 2
+        assert not [layer for layer in pool.heads[0].modules() if isinstance(layer, torch.nn.Conv2d)]
+        assert place.startswith(f"why_{FAMILIES[family][0]}_pooled_at_")
+    assert why_names("MSDNet", "pool") == why_names("MSDNet", "conv")
 
 
 @pytest.mark.parametrize(("msdnet", "holds"), [(STAIRS, True), ((70.0, 60.0, 70.0, 60.0, 70.0, 60.0), False)])
@@ -69,7 +98,7 @@ def test_early_classifiers_are_met_at_the_others_places(second: float, holds: bo
 def test_harm_is_what_the_last_classifier_loses_at_most(resnet: tuple[float, ...], holds: bool) -> None:
     finding = found("by up to 7 %", one_classifier(last={"ResNet": resnet}))
     assert finding.holds is holds
-    assert finding.measured.startswith(f"at most {100 - min(resnet) / 0.8:.1f} %")
+    assert finding.measured.count(f": at most {100 - min(resnet) / 0.8:.1f} %") == len(HEADS)
 
 
 @pytest.mark.parametrize(("resnet", "holds"), [(HARM, True), (HARM[::-1], False)])
@@ -98,23 +127,24 @@ def test_the_last_is_as_good_wherever_the_other_is(family: str, first: float, ho
 # Parts left out
 
 
+Three = tuple[float, float, float]
+
+
+def lacking(name: str, accuracies: Three, lazily: Three = (50, 150, 300)) -> Measurement:
+    """Three exits stand for seven, at 50, 150 and 300 million multiply-adds of whole layers."""
+    one = network(f"ablation_{name}", *zip((50, 150, 300), accuracies, strict=True))
+    return replace(one, costs=tuple(round(cost * 1e6) for cost in lazily))
+
+
 def ablated(
-    dense: tuple[float, float, float] = (50.0, 60.0, 65.0),
-    scales: tuple[float, float, float] = (60.0, 70.0, 75.0),
-    plain: float = 74.5,
+    dense: Three = (50.0, 60.0, 65.0), scales: Three = (60.0, 70.0, 75.0), plain: float = 74.5
 ) -> dict[str, Measurement]:
-    """Three exits stand for seven: MSDNet has 65, 70 and 75 per cent."""
-    costs = (50, 150, 300)
+    """MSDNet has 65, 70 and 75 per cent."""
     return all_of(
-        *(
-            network(f"ablation_{name}", *zip(costs, accuracies, strict=True))
-            for name, accuracies in (
-                ("msdnet", (65.0, 70.0, 75.0)),
-                ("without_dense", dense),
-                ("without_scales", scales),
-            )
-        ),
-        network("ablation_plain", (300, plain)),
+        lacking("msdnet", (65.0, 70.0, 75.0)),
+        lacking("without_dense", dense),
+        lacking("without_scales", scales),
+        network("ablation_plain", (295, plain)),
     )
 
 
@@ -127,47 +157,44 @@ def ablated(
         ((60.0, 65.0, 70.0), (50.0, 60.0, 65.0), False),  # scales matter more
     ],
 )
-def test_dense_connections_matter_at_all_exits_and_most(
-    dense: tuple[float, float, float], scales: tuple[float, float, float], holds: bool
-) -> None:
+def test_dense_connections_matter_to_the_end_and_most(dense: Three, scales: Three, holds: bool) -> None:
     assert found("dense connections are crucial", ablated(dense, scales)).holds is holds
 
 
 @pytest.mark.parametrize(
     ("scales", "holds"),
-    [((60.0, 70.0, 75.0), True), ((64.5, 70.0, 75.0), False), ((60.0, 70.0, 73.0), False)],
+    [((60.0, 70.0, 75.0), True), ((64.5, 70.0, 75.0), False), ((60.0, 68.5, 73.9), False)],
 )
-def test_scales_matter_at_the_first_exit_and_not_at_the_last(scales: tuple[float, float, float], holds: bool) -> None:
+def test_scales_matter_at_small_budgets_and_not_at_large_ones(scales: Three, holds: bool) -> None:
+    """The lowest third of 50 to 300 ends at 91, where the first exit stands; the highest begins at 165."""
     finding = found("only in the lower budget regions", ablated(scales=scales))
     assert finding.holds is holds
-    assert finding.measured == (
-        f"exits without them: {listed([scales[0] - 65, scales[1] - 70, scales[2] - 75])} points against MSDNet, "
-        "at 50, 150, 300 million multiply-adds"
-    )
+    lowest = f"{scales[0] - 65:+.1f} points against MSDNet at the lowest third of the budgets from 50 to 300"
+    assert finding.measured.startswith(f"by whole layers, {lowest}")
 
 
-def test_what_msdnet_has_no_answer_for_is_not_judged() -> None:
+def test_what_comes_before_msdnets_first_answer_stands_when_that_comes() -> None:
+    """An exit of 30 million is the newest answer at 50, where MSDNet's first is met: that early, much is lost."""
     networks = ablated()
-    networks["ablation_without_scales"] = network("ablation_without_scales", (30, 30), (40, 65))
-    assert judge(claim("only in the lower budget regions"), networks) is None
-
-
-def test_msdnet_is_not_credited_with_an_exit_that_costs_more() -> None:
-    """An exit that is cheaper than its first is left out: the next one, as good as MSDNet, is the first that counts."""
-    networks = ablated()
-    networks["ablation_without_scales"] = network("ablation_without_scales", (40, 30), (50, 65), (150, 70), (300, 75))
+    networks["ablation_without_scales"] = network("ablation_without_scales", (30, 45), (140, 70), (310, 75))
     finding = found("only in the lower budget regions", networks)
+    assert "-20.0 points against MSDNet at the lowest third of the budgets from 50 to 310" in finding.measured
+
+
+def test_parts_count_by_whole_layers_and_by_what_is_computed() -> None:
+    """As good as MSDNet at the same cost of whole layers, for twice of what is computed."""
+    networks = ablated()
+    networks["ablation_same_growth"] = lacking("same_growth", (65.0, 70.0, 75.0), lazily=(100, 300, 600))
+    finding = found("the same growth at all scales", networks)
+    whole, lazily = finding.measured.split("; by what is computed, ")
+    assert whole.startswith("by whole layers, +0.0 points") or whole.startswith("by whole layers, -0.0 points")
+    assert lazily.startswith("-3")
     assert not finding.holds
-    assert finding.measured == (
-        "exits without them: 0.0 0.0 0.0 points against MSDNet, at 50, 150, 300 million multiply-adds; "
-        "30.0 % at 40 million, where MSDNet has no answer yet"
-    )
 
 
 @pytest.mark.parametrize(("same", "holds"), [((62.0, 68.0, 73.0), True), ((64.5, 69.5, 74.5), False)])
-def test_the_same_growth_at_all_scales_is_judged_on_average(same: tuple[float, float, float], holds: bool) -> None:
-    networks = ablated()
-    networks["ablation_same_growth"] = network("ablation_same_growth", *zip((50, 150, 300), same, strict=True))
+def test_the_same_growth_at_all_scales_is_judged_on_average(same: Three, holds: bool) -> None:
+    networks = ablated() | all_of(lacking("same_growth", same))
     assert found("the same growth at all scales", networks).holds is holds
 
 
@@ -176,7 +203,7 @@ def test_the_plain_network_is_met_at_its_cost(plain: float, similar: bool, above
     networks = ablated(plain=plain)
     finding = found("similarly to MSDNet at just its own cost", networks)
     assert finding.holds is similar
-    assert finding.measured.startswith(f"{plain - 75:+.1f} points against MSDNet, at 300 million")
+    assert finding.measured.startswith(f"{plain - 75:+.1f} points, at 295 against 300 million")
     assert "from 50 million on" in finding.measured
     assert found("substantially better at its cost", networks).holds is above
 
@@ -189,46 +216,46 @@ def weighted(name: str, *accuracies: float) -> Measurement:
     return measured(name, (11_000_000, 41_000_000, 121_000_000), tuple(value / 100 for value in accuracies))
 
 
-EVEN = weighted("cifar_anytime", 60, 70, 75)
-FOR_20, FOR_40, FOR_80 = (
+EVENS = [weighted(name, 60, 70, 75 + more) for name, more in zip(prior_names(None), (-1, 0, 1), strict=True)]
+FOR_20, FOR_70, FOR_240 = (
     weighted("prior_20m", 61, 69.5, 72),
-    weighted("prior_40m", 60.5, 70.5, 74.5),
-    weighted("prior_80m", 58.5, 71, 77.5),
+    weighted("prior_70m", 60.5, 70.5, 74.5),
+    weighted("prior_240m", 58.5, 71, 76.3),
 )
 
 
 def test_a_prior_helps_if_each_is_better_than_the_opposite_on_its_own_budgets() -> None:
-    finding = found("what is known of the budgets", all_of(EVEN, FOR_20, FOR_40, FOR_80))
+    finding = found("what is known of the budgets", all_of(*EVENS, FOR_20, FOR_70, FOR_240))
     assert finding.holds
-    assert "trained for 20, 40, 80 M: " in finding.measured
+    assert "trained for 20, 70, 240 M: " in finding.measured
     assert finding.measured.count(" at a mean of ") == 3
 
 
 def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
-    swapped = replace(FOR_80, name="prior_20m"), replace(FOR_20, name="prior_80m")
-    assert not found("what is known of the budgets", all_of(EVEN, FOR_40, *swapped)).holds
-    nothing = [replace(EVEN, name=one.name) for one in (FOR_20, FOR_40, FOR_80)]
-    assert not found("what is known of the budgets", all_of(EVEN, *nothing)).holds
-    worse = weighted("prior_40m", 58, 68, 73)  # than equal weights, on the budgets that it is made for
-    assert not found("what is known of the budgets", all_of(EVEN, FOR_20, worse, FOR_80)).holds
+    swapped = replace(FOR_240, name="prior_20m"), replace(FOR_20, name="prior_240m")
+    assert not found("what is known of the budgets", all_of(*EVENS, FOR_70, *swapped)).holds
+    nothing = [replace(EVENS[1], name=one.name) for one in (FOR_20, FOR_70, FOR_240)]
+    assert not found("what is known of the budgets", all_of(*EVENS, *nothing)).holds
+    worse = weighted("prior_70m", 58, 68, 73)  # than equal weights, on the budgets that it is made for
+    assert not found("what is known of the budgets", all_of(*EVENS, FOR_20, worse, FOR_240)).holds
     # Each is better than the opposite, and less than a point worse than equal weights: but it brings nothing.
     hardly = (
         weighted("prior_20m", 59.4, 69, 72),
-        weighted("prior_40m", 59.2, 69.5, 74),
-        weighted("prior_80m", 57, 70, 75),
+        weighted("prior_70m", 59.2, 69.5, 74),
+        weighted("prior_240m", 57, 70, 75),
     )
-    assert not found("what is known of the budgets", all_of(EVEN, *hardly)).holds
+    assert not found("what is known of the budgets", all_of(*EVENS, *hardly)).holds
 
 
 def test_equal_weights_do_well_unless_others_gain_a_point() -> None:
-    assert found("the same weight for all exits", all_of(EVEN, FOR_20, FOR_40, FOR_80)).holds
-    much_better = weighted("prior_40m", 63, 73, 78)
-    assert not found("the same weight for all exits", all_of(EVEN, FOR_20, much_better, FOR_80)).holds
+    assert found("the same weight for all exits", all_of(*EVENS, FOR_20, FOR_70, FOR_240)).holds
+    much_better = weighted("prior_70m", 63, 73, 78)
+    assert not found("the same weight for all exits", all_of(*EVENS, FOR_20, much_better, FOR_240)).holds
 
 
 def test_gains_of_a_prior_are_those_of_an_answer() -> None:
     """Two points at every exit are two points, though of budgets of 10 million on average most bring no answer."""
     better = weighted("prior_20m", 62, 72, 77)
-    gains = gain_over_even_weights([EVEN, better])
+    gains = gain_over_even_weights([*EVENS, better])
     assert [place.x for place in gains][:2] == [10, 15]
     assert [place.y for place in gains] == pytest.approx([2.0] * len(gains))

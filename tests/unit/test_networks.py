@@ -220,6 +220,21 @@ def test_ablations_run_and_every_parameter_learns(off: tuple[str, ...]) -> None:
     assert all(parameter.grad is not None for parameter in settled.parameters())
 
 
+def test_without_bottlenecks_all_convolutions_are_3x3() -> None:
+    plain = dict.fromkeys(SWITCHES, False)
+    with_them, without = (
+        create_network("cifar_batch_4", bottleneck_factors=f, **plain) for f in ((1, 2, 4), (0, 0, 0))
+    )
+    kernels = [
+        [m.kernel_size for m in network.modules() if isinstance(m, nn.Conv2d)] for network in (with_them, without)
+    ]
+    assert kernels[1] == [kernel for kernel in kernels[0] if kernel != (1, 1)] == [(3, 3)] * (1 + 10 + 2)
+    images = torch.randn(2, 3, 32, 32)
+    with torch.inference_mode():
+        settled = settle(without)
+        assert all(map(close, run_stages(settled, images), settled(images)))
+
+
 def test_without_dense_connections_early_maps_do_not_reach_later_layers_directly(small_network: MSDNet) -> None:
     """With them, blanking every convolution past the seed layer still leaves the seed's maps in the last cell."""
 

@@ -100,6 +100,19 @@ def test_networks_of_torchvision_have_the_depth_of_their_name(name: str) -> None
     assert len(convolutions) + 1 == network.config.depth
 
 
+@pytest.mark.parametrize("name", ["resnet_mc", "densenet_mc"])
+@torch.inference_mode()
+def test_classifiers_on_the_way_that_only_pool_take_smaller_images_and_hardly_any_cost(name: str) -> None:
+    pooling = create_network(name, head_width=0).eval()
+    assert pooling.config.smallest_side == 4
+    images = torch.randn(2, 3, 4, 4)
+    assert all(map(close, run_stages(pooling, images), pooling(images)))
+    without, with_them = (
+        create_network(name, **changes).costs(32)[-1] for changes in ({"exits": ()}, {"head_width": 0})
+    )
+    assert without < with_them < 1.01 * without
+
+
 def test_an_ensemble_survives_json_and_hands_its_classes_on() -> None:
     config = EnsembleConfig(members=(SYSTEMS["resnet_20"], SYSTEMS["densenet_mc"]), classes=7)
     assert NetworkConfig.from_json(config.to_json()) == config
@@ -368,7 +381,7 @@ def test_configs_survive_json(name: str) -> None:
         (ResNetConfig, {"layers": 20, "exits": (2, 2)}, r"exits must increase from one to the next, got \(2, 2\)"),
         (ResNetConfig, {"layers": 20, "exits": (9,)}, r"before the last block, 9, which always has one; got \(9,\)"),
         (ResNetConfig, {"exits": (0,)}, "each of exits must be at least 1, got 0"),
-        (ResNetConfig, {"head_width": 0}, "head_width must be at least 1, got 0"),
+        (ResNetConfig, {"head_width": -1}, "head_width must be at least 0, got -1"),
         (DenseNetConfig, {"layers": 101}, r"layers must be 6 n \+ 4 \(10, 16, 22, 28, ...\), got 101"),
         (DenseNetConfig, {"growth": 0}, "growth must be at least 1, got 0"),
         (DenseNetConfig, {"layers": 16, "exits": (6,)}, "before the last unit, 6, which always has one"),

@@ -21,7 +21,8 @@ def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]") -> None:
     """Those that can be judged; how many cannot."""
     for claim, found in claims:
         if found is not None:
-            typer.echo(f"\nThe paper: {claim.says}\n  {'holds' if found.holds else 'does not hold'}: {found.measured}")
+            verdict = {"yes": "holds", "in part": "holds in part", "no": "does not hold"}[found.verdict]
+            typer.echo(f"\nThe paper: {claim.says}\n  {verdict}: {found.measured}")
     open_ones = sum(found is None for _, found in claims)
     if open_ones:
         typer.echo(f"\n{open_ones} of the paper's {len(claims)} claims that this touches cannot be judged yet.")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain, cut
-from msdnet.networks.layers import Conv2d, ConvHead, Layers, PoolHead, norm_relu
+from msdnet.networks.layers import Conv2d, Layers, PoolHead, head_on_the_way, norm_relu
 from msdnet.systems import DenseNetConfig
 
 __all__ = ["DenseNet"]
@@ -73,5 +73,5 @@ class _Transition(Layers):
 
 def _head(unit: _Unit, config: DenseNetConfig, *, last: bool) -> nn.Module:
     inputs, width, classes = unit.outputs, config.head_width, config.classes
-    head = PoolHead(inputs, classes) if last else ConvHead(inputs, width, classes)
+    head = PoolHead(inputs, classes) if last else head_on_the_way(inputs, width, classes)
     return Layers(*norm_relu(inputs), *head)  # what a unit makes is not yet normalised

@@ -10,7 +10,17 @@ from torch import Tensor, nn
 
 from msdnet.checks import check_choice
 
-__all__ = ["Conv2d", "ConvHead", "ConvNormReLU", "Layers", "Linear", "PoolHead", "norm_relu", "own_norm"]
+__all__ = [
+    "Conv2d",
+    "ConvHead",
+    "ConvNormReLU",
+    "Layers",
+    "Linear",
+    "PoolHead",
+    "head_on_the_way",
+    "norm_relu",
+    "own_norm",
+]
 
 Norm: TypeAlias = Callable[..., Tensor]
 
@@ -117,3 +127,8 @@ class PoolHead(nn.Sequential):
 
     def __init__(self, inputs: int, classes: int) -> None:
         super().__init__(nn.AdaptiveAvgPool2d(1), nn.Flatten(), Linear(inputs, classes))
+
+
+def head_on_the_way(inputs: int, width: int, classes: int) -> ConvHead | PoolHead:
+    """With convolutions so wide, or with none."""
+    return ConvHead(inputs, width, classes) if width else PoolHead(inputs, classes)

@@ -20,13 +20,11 @@ _ANSWER = "answer"  # so far, where exits are averaged
 
 
 class _Unit(nn.Sequential):
-    """The paper's h (stride 1) or h~ (stride 2): a 1x1 bottleneck, then a 3x3 convolution."""
+    """The paper's h (stride 1) or h~ (stride 2): a 1x1 bottleneck (0: none), then a 3x3 convolution."""
 
     def __init__(self, inputs: int, bottleneck: int, outputs: int, stride: int) -> None:
-        super().__init__(
-            ConvNormReLU(inputs, bottleneck, kernel=1),
-            ConvNormReLU(bottleneck, outputs, kernel=3, stride=stride),
-        )
+        narrowing = [ConvNormReLU(inputs, bottleneck, kernel=1)] if bottleneck else []
+        super().__init__(*narrowing, ConvNormReLU(bottleneck or inputs, outputs, kernel=3, stride=stride))
 
 
 class _Stem(nn.Sequential):

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from msdnet.networks.chain import Chain, cut
 from msdnet.networks.chance import Chance
-from msdnet.networks.layers import Conv2d, ConvHead, ConvNormReLU, Layers, PoolHead
+from msdnet.networks.layers import Conv2d, ConvNormReLU, Layers, PoolHead, head_on_the_way
 from msdnet.systems import ResNetConfig
 
 __all__ = ["ResNet"]
@@ -24,7 +24,7 @@ class ResNet(Chain):
         stages = cut(blocks, config.exits)
         stages[0].insert(0, ConvNormReLU(config.input_channels, _WIDTHS[0], kernel=3))
         heads: list[nn.Module] = [
-            ConvHead(blocks[number - 1].outputs, config.head_width, config.classes) for number in config.exits
+            head_on_the_way(blocks[number - 1].outputs, config.head_width, config.classes) for number in config.exits
         ]
         super().__init__(config, stages, [*heads, PoolHead(_WIDTHS[-1], config.classes)])
         self.chance = chance

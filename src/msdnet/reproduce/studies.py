@@ -8,7 +8,7 @@ from msdnet.anytime import AnytimeCurve, Exponential, answer_probabilities
 from msdnet.config import MSDNetConfig, NetworkConfig, even
 from msdnet.presets import network_config
 from msdnet.reproduce.experiment import Experiment
-from msdnet.reproduce.figure import Curve, Figure, Place, Places, anytime
+from msdnet.reproduce.figure import Curve, Figure, Place, Places, anytime, computed
 from msdnet.reproduce.measurement import Measurement
 from msdnet.reproduce.subjects import Trained
 from msdnet.training import Recipe
@@ -16,10 +16,12 @@ from msdnet.training.recipe import ExitWeights
 
 __all__ = [
     "FAMILIES",
+    "HEADS",
     "MEANS",
     "ablation_experiment",
     "gain_over_even_weights",
     "prior_experiment",
+    "prior_names",
     "relative_accuracy",
     "why_experiment",
     "why_names",
@@ -41,14 +43,24 @@ _SEEDS_ALONE = (0, 1, 2)
 """Of a network with its last classifier alone: all others are judged by it, so that its own luck must be small."""
 _COLOURS = {"MSDNet": 0, "ResNet": 1, "DenseNet": 2}  # as in the other figures
 
+HEADS = {"conv": "two convolutions of their own", "pool": "pooling alone"}
+"""What classifiers on the way are made of. The paper does not say: those of MSDNet, which have convolutions, or those
+that a ResNet and a DenseNet end with, which have none. MSDNet has its own in any case."""
+
 
 def why_experiment(recipe: Recipe) -> Experiment:
     """How good a classifier on the way is, and what it costs the last one."""
-    families = {family: _with_one_classifier(family, recipe) for family in FAMILIES}
     x_name = "place of the classifier on the way, as a share of the layers"
 
     def figure(name: str, title: str, places: Places) -> Figure:
-        curves = (Curve(family, members, places, _COLOURS[family]) for family, members in families.items())
+        curves = []
+        for heads in HEADS:
+            for family in FAMILIES:
+                members = _with_one_classifier(family, heads, recipe)
+                if (family, heads) != ("MSDNet", "pool"):
+                    pooled = heads == "pool"
+                    name_of_curve = f"{family}, classifiers that only pool" if pooled else family
+                    curves.append(Curve(name_of_curve, members, places, _COLOURS[family], dashed=pooled))
         return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
     figures = (
@@ -58,22 +70,28 @@ def why_experiment(recipe: Recipe) -> Experiment:
     return Experiment("why", "A classifier on the way in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
 
 
-def why_names(family: str) -> tuple[str, ...]:
+def why_names(family: str, heads: str = "conv") -> tuple[str, ...]:
     """Of a network with its last classifier alone, from several seeds, and with one more at each place in turn."""
     name, places = FAMILIES[family]
     again = [f"_seed{seed}" if seed else "" for seed in _SEEDS_ALONE]
-    return tuple(f"why_{name}{which}" for which in (*again, *(f"_at_{place}" for place in places)))
+    at = "_pooled_at" if _pools(family, heads) else "_at"
+    return tuple(f"why_{name}{which}" for which in (*again, *(f"{at}_{place}" for place in places)))
 
 
-def _with_one_classifier(family: str, recipe: Recipe) -> tuple[Trained, ...]:
+def _pools(family: str, heads: str) -> bool:
+    return heads == "pool" and family != "MSDNet"
+
+
+def _with_one_classifier(family: str, heads: str, recipe: Recipe) -> tuple[Trained, ...]:
     name, places = FAMILIES[family]
     config = network_config(name)
     last = config.exit_layers[-1:] if isinstance(config, MSDNetConfig) else ()  # the others do not name their last
-    variants = [((), seed) for seed in _SEEDS_ALONE] + [((place,), 0) for place in places]
-    return tuple(
-        Trained(called, network_config(name, exits=(*on_the_way, *last)), recipe, seed)
-        for called, (on_the_way, seed) in zip(why_names(family), variants, strict=True)
-    )
+    changes = {"head_width": 0} if _pools(family, heads) else {}
+    alone = [network_config(name, exits=last)] * len(_SEEDS_ALONE)
+    with_one = [network_config(name, exits=(place, *last), **changes) for place in places]
+    seeds = (*_SEEDS_ALONE, *[0] * len(places))
+    networks = zip(why_names(family, heads), [*alone, *with_one], seeds, strict=True)
+    return tuple(Trained(called, network, recipe, seed) for called, network, seed in networks)
 
 
 def _of_intermediate(measured: Sequence[Measurement]) -> list[Place]:
@@ -101,13 +119,20 @@ def relative_accuracy(measured: Sequence[Measurement], exit: int) -> list[Place]
 # --- figure 10: what each part of MSDNet is good for
 
 # Growths with which each is nearest to 3.0e8 multiply-adds. Without coarse scales, heads read fine maps: as wide as
-# MSDNet's they would take almost half of the cost, so that they are as wide as those of ResNet-MC.
+# MSDNet's they would take almost half of the cost, so that they are as wide as those of ResNet-MC. Without all three
+# it is "VGG-like": 3x3 convolutions and nothing else, since bottlenecks are for maps that dense connections pile up.
 _ABLATIONS: dict[str, dict[str, Any]] = {
     "msdnet": {"growth": 15},
     "without_dense": {"growth": 30, "dense": False},
     "without_scales": {"growth": 19, "multi_scale": False, "head_width": 64},
     "without_classifiers": {"growth": 16, "intermediate_classifiers": False},
-    "plain": {"growth": 45, "dense": False, "multi_scale": False, "intermediate_classifiers": False},
+    "plain": {
+        "growth": 47,
+        "dense": False,
+        "multi_scale": False,
+        "intermediate_classifiers": False,
+        "bottleneck_factors": (0, 0, 0),
+    },
     "same_growth": {"growth": 38, "channel_factors": (1, 1, 1)},
 }
 
@@ -124,57 +149,76 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
         "plain": "without all three",
         "same_growth": "the same growth at all scales",
     }
-    curves = []
-    for colour, (name, changes) in enumerate(_ABLATIONS.items()):
-        network = network_config(MSDNetConfig(exits=even(4, 2, 7)), **changes)
-        subject = Trained(f"ablation_{name}", network, recipe)
-        curves.append(Curve(names[name], (subject,), anytime, colour))
     title = "What each part of MSDNet is good for"
-    return Experiment("ablation", title, "cifar100", (Figure("ablation", title, tuple(curves)),))
+
+    def figure(name: str, title: str, places: Places) -> Figure:
+        curves = []
+        for colour, (variant, changes) in enumerate(_ABLATIONS.items()):
+            network = network_config(MSDNetConfig(exits=even(4, 2, 7)), **changes)
+            subject = Trained(f"ablation_{variant}", network, recipe)
+            curves.append(Curve(names[variant], (subject,), places, colour))
+        return Figure(name, title, tuple(curves))
+
+    figures = figure("ablation", title, anytime), figure("ablation_lazy", f"{title}: what is computed", computed)
+    return Experiment("ablation", title, "cifar100", figures)
 
 
 # --- section 3: exits weighed by the chance that a budget ends there
 
-MEANS = (20e6, 40e6, 80e6)
-_JUDGED_AT = tuple(million * 1e6 for million in (10, 15, 20, 30, 40, 60, 80, 120, 160, 240))
+# The network takes 13 to 134 million. Weights for the least mean are 4.3 at the first exit and 0.03 at the last; those
+# for the greatest are 0.5 and 6.7. All favour the first exits, but for these.
+MEANS = (20e6, 70e6, 240e6)
+_JUDGED_AT = tuple(million * 1e6 for million in (10, 15, 20, 30, 45, 70, 110, 160, 240, 360))
+_SEEDS_OF_EVEN = (0, 1, 2)
+"""Of the network with equal weights, which all others are judged by."""
 
 
 def prior_experiment(recipe: Recipe) -> Experiment:
     """Budgets drawn from exponential distributions: what weights derived from one bring against equal weights."""
-    even_weights = Trained("cifar_anytime", network_config("cifar_anytime"), recipe)
-    curves = []
-    for colour, mean in enumerate(MEANS):
+    network, even_names = network_config("cifar_anytime"), prior_names(None)
+    evens = tuple(Trained(name, network, recipe, seed) for name, seed in zip(even_names, _SEEDS_OF_EVEN, strict=True))
+    expected, gains = [Curve("equal weights", evens, _expected_accuracy)], []
+    for colour, mean in enumerate(MEANS, start=1):
         weights = ExitWeights(exponential=Exponential(mean))
-        weighted = replace(
-            even_weights,
-            name=f"prior_{mean / 1e6:.0f}m",
-            recipe=replace(recipe, loss=replace(recipe.loss, exit_weights=weights)),
-        )
+        for_mean = replace(recipe, loss=replace(recipe.loss, exit_weights=weights))
+        (weighted,) = (Trained(name, network, for_mean) for name in prior_names(mean))
         name = f"trained for a mean of {mean / 1e6:.0f} M"
-        curves.append(Curve(name, (even_weights, weighted), gain_over_even_weights, colour))
+        expected.append(Curve(name, (weighted,), _expected_accuracy, colour))
+        gains.append(Curve(name, (*evens, weighted), gain_over_even_weights, colour))
     title = "Exits weighed by P(B)"
-    figure = Figure(
-        "prior",
-        f"{title}: expected accuracy, against equal weights",
-        tuple(curves),
-        "mean of the budgets it is judged by, million multiply-adds",
-        "gain in expected accuracy of an answer, points",
+    x_name, y_name = "mean of the budgets it is judged by, million multiply-adds", "expected accuracy of an answer"
+    figures = (
+        Figure("prior", f"{title}: {y_name}", tuple(expected), x_name, f"{y_name}, %"),
+        Figure("prior_gain", f"{title}: against equal weights", tuple(gains), x_name, f"gain in {y_name}, points"),
     )
-    return Experiment("prior", f"{title}: does it help where it should?", "cifar100", (figure,))
+    return Experiment("prior", f"{title}: does it help where it should?", "cifar100", figures)
 
 
-def gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
-    """Points of expected accuracy, by the mean of the budgets in millions; the network of equal weights comes first.
+def prior_names(mean: float | None) -> tuple[str, ...]:
+    """Of the network trained for budgets of this mean; of those with equal weights, from several seeds."""
+    if mean is None:
+        return tuple(f"cifar_anytime_seed{seed}" if seed else "cifar_anytime" for seed in _SEEDS_OF_EVEN)
+    return (f"prior_{mean / 1e6:.0f}m",)
+
+
+def _expected_accuracy(measured: Sequence[Measurement]) -> list[Place]:
+    """In per cent, by the mean of the budgets in millions; of several seeds the average.
 
     Of budgets that bring an answer at all: many small ones end before the first exit, whatever the weights.
     """
-    if len(measured) != 2:
-        return []
-    even_weights, weighted = (AnytimeCurve(one.costs, one.test_accuracy) for one in measured)
+    curves = [AnytimeCurve(one.costs, one.test_accuracy) for one in measured]
     places = []
     for mean in _JUDGED_AT:
         budgets = Exponential(mean)
-        answered = sum(answer_probabilities(even_weights.costs, budgets))
-        gain = (weighted.expected(budgets) - even_weights.expected(budgets)) / answered
-        places.append(Place(mean / 1e6, 100 * gain))
+        expected = [curve.expected(budgets) / sum(answer_probabilities(curve.costs, budgets)) for curve in curves]
+        places.append(Place(mean / 1e6, 100 * sum(expected) / len(expected)))
     return places
+
+
+def gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
+    """Points of expected accuracy, of the last network over those before it, all seeds of equal weights."""
+    if len(measured) != len(_SEEDS_OF_EVEN) + 1:
+        return []
+    *evens, weighted = measured
+    pairs = zip(_expected_accuracy([weighted]), _expected_accuracy(evens), strict=True)
+    return [Place(ours.x, ours.y - theirs.y) for ours, theirs in pairs]

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from msdnet.reproduce.claims import anytime, budgeted, counted, densenet_star, imagenet, studies, sums, unmeasured
+from msdnet.reproduce.claims import anytime, budgeted, counted, densenet_star, imagenet, studies, sums, unmeasured, why
 from msdnet.reproduce.claims.claim import SECTIONS, Claim, Finding, judge, sum_up
 from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["CLAIMS", "Claim", "Finding", "judge", "judge_all"]
 
-_OF = (sums, unmeasured, counted, studies, anytime, budgeted, densenet_star, imagenet)
+_OF = (sums, unmeasured, counted, why, studies, anytime, budgeted, densenet_star, imagenet)
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted((claim for some in _OF for claim in some.CLAIMS), key=lambda claim: SECTIONS.index(claim.section))
 )

@@ -30,7 +30,7 @@ def _above_exits_of(
 
     rivals = {kind: anytime([measured[name]]) for kind, name in exits.items()}
     msdnet = in_steps(measured[ANYTIME_MSDNET])
-    return against_each(msdnet, rivals | ({PUBLISHED: list(published)} if published else {}), holds)
+    return against_each(msdnet, rivals | ({PUBLISHED: list(published)} if published else {}), holds, aside=PUBLISHED)
 
 
 def _above_the_best_other(measured: Results) -> tuple[list[float], str]:

@@ -82,7 +82,7 @@ def _above(measured: Results, rivals: Rivals, margin: float, on_par: float = ON_
     def holds(kind: str, found: Gains) -> bool:
         return found.above(margin) if kind in ensembles else found.outperforms(margin, on_par)
 
-    return against_each(best_of_msdnets(measured), rivals(measured), holds)
+    return against_each(best_of_msdnets(measured), rivals(measured), holds, aside=PUBLISHED)
 
 
 def _a_tenth_of_resnet_110(measured: Results) -> Finding:

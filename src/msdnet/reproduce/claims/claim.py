@@ -51,6 +51,13 @@ class Finding(NamedTuple):
 
     measured: str
     holds: bool
+    in_part: bool = False
+    """It does not hold as a whole, but it does by one of two readings, or against all that was trained here."""
+
+    @property
+    def verdict(self) -> str:
+        """In a word or two."""
+        return "yes" if self.holds else "in part" if self.in_part else "no"
 
 
 @dataclass(frozen=True)

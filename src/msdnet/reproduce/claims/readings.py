@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from msdnet.reproduce.claims.claim import Finding
-from msdnet.reproduce.figure import Place, anytime
+from msdnet.reproduce.figure import Place, anytime, computed
 from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["Gains", "Tradeoff", "against_each", "cheaper", "in_steps", "listed", "over_budgets", "span"]
@@ -82,24 +82,33 @@ class Tradeoff:
         return None
 
 
-def against_each(ours: Tradeoff, rivals: Mapping[str, Sequence[Place]], holds: Callable[[str, Gains], bool]) -> Finding:
-    """How many points it is above each kind of rivals; a claim holds if it does so against all of them."""
+def against_each(
+    ours: Tradeoff, rivals: Mapping[str, Sequence[Place]], holds: Callable[[str, Gains], bool], aside: str | None = None
+) -> Finding:
+    """How many points it is above each kind of rivals; a claim holds if it does so against all of them.
+
+    - aside: a kind that was trained in another way; a claim that it alone defeats holds in part
+    """
     found = {kind: ours.gains(places) for kind, places in rivals.items()}
     words = "; ".join(gains.against(kind) for kind, gains in found.items())
-    return Finding(words, all(holds(kind, gains) for kind, gains in found.items()))
+    defeating = {kind for kind, gains in found.items() if not holds(kind, gains)}
+    return Finding(words, not defeating, in_part=defeating == {aside} and len(found) > 1)
 
 
-def over_budgets(ours: Tradeoff, others: Sequence[Tradeoff]) -> tuple[list[float], str]:
-    """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost."""
-    low = max(min(ours.places).x, min(min(other.places).x for other in others))
-    budgets = [low, *np.geomspace(low, ours.full, _BUDGETS)[1:-1], ours.full]  # its ends are rounded
+def over_budgets(ours: Tradeoff, others: Sequence[Tradeoff], high: float | None = None) -> tuple[list[float], str]:
+    """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost, or
+    to a higher one.
+    """
+    low, high = max(min(ours.places).x, min(min(other.places).x for other in others)), high or ours.full
+    budgets = [low, *np.geomspace(low, high, _BUDGETS)[1:-1], high]  # its ends are rounded
     above = [ours.at(budget) - max(other.at(budget) for other in others) for budget in budgets]
-    return above, f"from {low:.0f} to {ours.full:.0f} million multiply-adds"
+    return above, f"from {low:.0f} to {high:.0f} million multiply-adds"
 
 
-def in_steps(one: Measurement) -> Tradeoff:
-    """Of a network's exits, whose newest answer stands."""
-    return Tradeoff(anytime([one]), one.whole_costs[-1] / 1e6, steps=True)
+def in_steps(one: Measurement, *, lazy: bool = False) -> Tradeoff:
+    """Of a network's exits, whose newest answer stands; by the cost of whole layers, or by what is computed."""
+    places, costs = (computed([one]), one.costs) if lazy else (anytime([one]), one.whole_costs)
+    return Tradeoff(places, costs[-1] / 1e6, steps=True)
 
 
 def cheaper(ours: Tradeoff, other: Place) -> str:

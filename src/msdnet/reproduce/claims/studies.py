@@ -1,149 +1,108 @@
-"""Claims about why MSDNet is as it is: classifiers on the way (figure 3), the ablation (figure 10), weights by P(B)."""
+"""Claims about the parts of MSDNet (the ablation, figure 10) and about weights by P(B)."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import ON_PAR, ON_PAR_RELATIVE, Claim, Finding, NotMeasured, Results
-from msdnet.reproduce.claims.readings import Tradeoff, listed, span
-from msdnet.reproduce.figure import Place, anytime
-from msdnet.reproduce.studies import FAMILIES, MEANS, gain_over_even_weights, relative_accuracy, why_names
+from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
+from msdnet.reproduce.claims.readings import in_steps, listed, over_budgets, span
+from msdnet.reproduce.figure import anytime
+from msdnet.reproduce.studies import MEANS, gain_over_even_weights, prior_names
 
 __all__ = ["CLAIMS"]
 
 
-# --- figure 3: one classifier on the way. Accuracies are per cent of that of the network without it.
-
-
-def _relative(measured: Results, family: str, exit: int) -> list[Place]:
-    """Of all six places, by their share of the layers."""
-    places = relative_accuracy([measured[name] for name in why_names(family)], exit)
-    return [Place(place.x, 100 * place.y) for place in places]
-
-
-def _by_place(measured: Results) -> Finding:
-    """It holds if the correlation is 0.8 or more in each of the three networks."""
-    found = {}
-    for family in FAMILIES:
-        x, y = zip(*_relative(measured, family, 0), strict=True)
-        found[family] = float(np.corrcoef(x, y)[0, 1])
-    words = ", ".join(f"{value:.2f} in the {family}" for family, value in found.items())
-    return Finding(f"correlation of its accuracy with its place: {words}", min(found.values()) >= 0.8)
-
-
-def _staircase(measured: Results) -> Finding:
-    steps = np.diff([place.y for place in _relative(measured, "ResNet", 0)])
-    words = f"from each of the six classifiers to the next: {listed(steps)} %"
-    return Finding(words, bool(steps[[1, 3]].min() > steps[[0, 2, 4]].max()))
-
-
-def _early_classifiers(measured: Results) -> Finding:
-    """Of the first two, which in the other networks work at the finest resolution, at their share of the layers."""
-    msdnet, words, holds = _relative(measured, "MSDNet", 0), [], True
-    for family in ("ResNet", "DenseNet"):
-        above = [_on_line(msdnet, theirs.x) - theirs.y for theirs in _relative(measured, family, 0)[:2]]
-        words.append(f"{listed(above)} % against the {family}'s")
-        holds &= min(above) > ON_PAR_RELATIVE
-    return Finding(f"the first two: {'; '.join(words)}", holds)
-
-
-def _on_line(places: list[Place], share: float) -> float:
-    """Between places; before the first, on the line through the first two, since a later one would be too good."""
-    first, second = places[:2]
-    if share < first.x:
-        return first.y - (first.x - share) * (second.y - first.y) / (second.x - first.x)
-    return float(np.interp(share, [place.x for place in places], [place.y for place in places]))
-
-
-def _harm(measured: Results, family: str) -> list[float]:
-    """What the last classifier loses by each place of the other, in per cent of its accuracy."""
-    return [100 - place.y for place in _relative(measured, family, -1)]
-
-
-def _harms_a_resnet(measured: Results) -> Finding:
-    """It holds if it is more than half of what the paper has."""
-    harm = _harm(measured, "ResNet")
-    return Finding(f"at most {max(harm):.1f} %; by place: {listed(-loss for loss in harm)} %", max(harm) > 3.5)
-
-
-def _harms_more_in_early_layers(measured: Results) -> Finding:
-    harm = _harm(measured, "ResNet")
-    early, late = np.mean(harm[:2]), np.mean(harm[-2:])
-    words = f"{-early:+.1f} % by the first two places on average, {-late:+.1f} % by the last two"
-    return Finding(words, bool(early - late > ON_PAR_RELATIVE))
-
-
-def _harms_a_densenet_less(measured: Results) -> Finding:
-    """It holds if it is less than half of what the ResNet suffers, and if that is something."""
-    densenet, resnet = (max(_harm(measured, family)) for family in ("DenseNet", "ResNet"))
-    words = f"at most {densenet:.1f} %, against {resnet:.1f} % in the ResNet"
-    return Finding(words, resnet > ON_PAR_RELATIVE and densenet < resnet / 2)
-
-
-def _wherever_it_is(measured: Results) -> Finding:
-    """It holds if the six trainings of a network lie within the margin on both sides of their middle."""
-    spreads, words = [], []
-    for family in ("DenseNet", "MSDNet"):
-        harm = _harm(measured, family)
-        spreads.append(max(harm) - min(harm))
-        words.append(f"{family}: {listed(-loss for loss in harm)} % by place")
-    return Finding("; ".join(words), max(spreads) < 2 * ON_PAR_RELATIVE)
-
-
-# --- figure 10: parts left out. Costs count whole layers, as in the figure.
+# --- figure 10: parts left out. A part changes how much of whole layers is computed lazily, too, so that a claim holds
+# only if it does by both ways of counting.
 
 _DRASTICALLY = 3  # points
+_COUNTED = {"whole layers": False, "what is computed": True}
 
 
-def _lost(measured: Results, name: str) -> list[Place]:
-    """Points below MSDNet of each exit of what lacks a part, by its cost, from MSDNet's first answer on."""
-    full = anytime([measured["ablation_msdnet"]])
-    msdnet, exits = Tradeoff(full, full[-1].x), anytime([measured[f"ablation_{name}"]])
-    lost = [Place(exit.x, msdnet.at(exit.x) - exit.y) for exit in exits if exit.x >= full[0].x]
-    if not lost:
-        raise NotMeasured(f"ablation_{name} at a cost for which MSDNet has an answer")
-    return lost
+class _Lost(NamedTuple):
+    """Points below MSDNet of what lacks a part, at budgets of equal ratios from where both have an answer."""
+
+    points: list[float]
+    where: str
+
+    @property
+    def on_average(self) -> float:
+        return float(np.mean(self.points))
+
+    @property
+    def early_and_late(self) -> tuple[float, float]:
+        """On average over the lowest third of the budgets, by their logarithm, and over the highest."""
+        third = len(self.points) // 3
+        return float(np.mean(self.points[:third])), float(np.mean(self.points[-third:]))
 
 
-def _at_costs(lost: list[Place]) -> str:
-    costs = ", ".join(f"{exit.x:.0f}" for exit in lost)
-    return f"{listed(-exit.y for exit in lost)} points against MSDNet, at {costs} million multiply-adds"
+def _lost(measured: Results, name: str, lazy: bool) -> _Lost:
+    full, lacking = (in_steps(measured[f"ablation_{one}"], lazy=lazy) for one in ("msdnet", name))
+    return _Lost(*over_budgets(full, [lacking], max(full.full, lacking.full)))  # so that the last answers of both count
+
+
+def _counting_both(find: Callable[[bool], Finding]) -> Finding:
+    """Words for each way of counting, of which the second is lazy; it holds if it does by both."""
+    found = {called: find(lazy) for called, lazy in _COUNTED.items()}
+    words = "; ".join(f"by {called}, {finding.measured}" for called, finding in found.items())
+    return Finding(words, all(finding.holds for finding in found.values()))
 
 
 def _dense_matters_most(measured: Results) -> Finding:
-    """It holds if every exit loses, and on average more than a few points, and more than without several scales."""
-    dense, scales = (_lost(measured, name) for name in ("without_dense", "without_scales"))
-    on_average = [float(np.mean([exit.y for exit in lost])) for lost in (dense, scales)]
-    words = f"exits without them: {_at_costs(dense)}; {-on_average[0]:+.1f} on average"
-    words += f" (without several scales {-on_average[1]:+.1f})"
-    drastically = on_average[0] > max(_DRASTICALLY, on_average[1])
-    return Finding(words, min(exit.y for exit in dense) > ON_PAR and drastically)
+    """It holds if more than a few points are lost on average, more than without several scales, and at the end, too."""
+
+    def find(lazy: bool) -> Finding:
+        dense, scales = (_lost(measured, name, lazy) for name in ("without_dense", "without_scales"))
+        words = f"{-dense.on_average:+.1f} points against MSDNet on average {dense.where}, {-dense.points[-1]:+.1f} at "
+        words += f"the end (without several scales {-scales.on_average:+.1f} on average)"
+        drastically = dense.on_average > max(_DRASTICALLY, scales.on_average)
+        return Finding(words, drastically and dense.points[-1] > ON_PAR)
+
+    return _counting_both(find)
 
 
 def _scales_matter_early(measured: Results) -> Finding:
-    """It holds if the first exit that can be compared loses, and the last two do not."""
-    lost, exits = _lost(measured, "without_scales"), anytime([measured["ablation_without_scales"]])
-    words = f"exits without them: {_at_costs(lost)}"
-    for cheaper in exits[: len(exits) - len(lost)]:
-        words += f"; {cheaper.y:.1f} % at {cheaper.x:.0f} million, where MSDNet has no answer yet"
-    return Finding(words, lost[0].y > ON_PAR and max(exit.y for exit in lost[-2:]) < ON_PAR)
+    """It holds if the lowest third of the budgets loses on average, and the highest does not."""
+
+    def find(lazy: bool) -> Finding:
+        lost = _lost(measured, "without_scales", lazy)
+        early, late = lost.early_and_late
+        words = f"{-early:+.1f} points against MSDNet at the lowest third of the budgets {lost.where}"
+        return Finding(f"{words}, {-late:+.1f} at the highest", early > ON_PAR > late)
+
+    return _counting_both(find)
 
 
 def _plain_at_its_own_cost(measured: Results) -> Finding:
-    """It holds if it is on par with MSDNet, which has an answer for half of the cost, too."""
-    (plain,), (first, *_) = _lost(measured, "plain"), anytime([measured["ablation_msdnet"]])
-    words = f"{_at_costs([plain])}; for less it has no answer, where MSDNet has one from {first.x:.0f} million on"
-    return Finding(words, abs(plain.y) < ON_PAR and first.x < plain.x / 2)
+    """It holds if it is on par with MSDNet. That it has no answer for less is so by its making."""
+    above, words = _last_answers(measured, "plain", "msdnet")
+    first, *_ = anytime([measured["ablation_msdnet"]])
+    words += f"; for less it has no answer, where MSDNet has one from {first.x:.0f} million on"
+    return Finding(words, abs(above) < ON_PAR)
 
 
 def _plain_above_not_dense(measured: Results) -> Finding:
-    (plain,), exits = (anytime([measured[f"ablation_{name}"]]) for name in ("plain", "without_dense"))
-    above = plain.y - Tradeoff(exits, exits[-1].x).at(plain.x)
-    return Finding(f"{above:+.1f} points at its cost", above > ON_PAR)
+    above, words = _last_answers(measured, "plain", "without_dense")
+    return Finding(words, above > ON_PAR)
+
+
+def _last_answers(measured: Results, one: str, other: str) -> tuple[float, str]:
+    """Points of one above the other, either of which may cost a little more."""
+    ours, theirs = (anytime([measured[f"ablation_{name}"]])[-1] for name in (one, other))
+    words = f"{ours.y - theirs.y:+.1f} points, at {ours.x:.0f} against {theirs.x:.0f} million multiply-adds"
+    return ours.y - theirs.y, words
 
 
 def _same_growth(measured: Results) -> Finding:
-    """It holds if exits that can be compared are behind on average."""
-    lost = _lost(measured, "same_growth")
-    return Finding(_at_costs(lost), float(np.mean([exit.y for exit in lost])) > ON_PAR)
+    """It holds if it is behind on average."""
+
+    def find(lazy: bool) -> Finding:
+        lost = _lost(measured, "same_growth", lazy)
+        words = f"{-lost.on_average:+.1f} points against MSDNet on average {lost.where}"
+        return Finding(words, lost.on_average > ON_PAR)
+
+    return _counting_both(find)
 
 
 # --- weights by P(B)
@@ -153,7 +112,7 @@ def _gains_by_prior(measured: Results) -> list[list[float]]:
     """(judged by, trained for): points of expected accuracy above equal weights, for each mean of the budgets."""
     curves = []
     for mean in MEANS:
-        places = gain_over_even_weights([measured["cifar_anytime"], measured[f"prior_{mean / 1e6:.0f}m"]])
+        places = gain_over_even_weights(measured.each((*prior_names(None), *prior_names(mean))))
         curves.append({place.x: place.y for place in places})
     return [[curve[mean / 1e6] for curve in curves] for mean in MEANS]
 
@@ -178,30 +137,6 @@ def _equal_weights_do_well(measured: Results) -> Finding:
 
 
 CLAIMS = (
-    Claim(
-        "the accuracy of a classifier is highly correlated with its position within the network", "4", _by_place, "why"
-    ),
-    Claim(
-        "in a ResNet it is a staircase, with big improvements after the 2nd and 4th classifiers, right after pooling",
-        "4",
-        _staircase,
-        "why",
-    ),
-    Claim("MSDNets substantially increase the accuracy of early classifiers", "4", _early_classifiers, "why"),
-    Claim(
-        "an intermediate classifier reduces the accuracy of a ResNet's final classifier by up to 7 %",
-        "4",
-        _harms_a_resnet,
-        "why",
-    ),
-    Claim("it does so more when it is attached to an earlier layer", "4", _harms_more_in_early_layers, "why"),
-    Claim("a DenseNet suffers much less from this effect", "4", _harms_a_densenet_less, "why"),
-    Claim(
-        "with dense connections the final classifier is more or less independent of the place of the intermediate one",
-        "4",
-        _wherever_it_is,
-        "why",
-    ),
     Claim(
         "weights of the exits can bring in what is known of the budgets, P(B)",
         "4.1",
