@@ -189,7 +189,14 @@ def prior_experiment(recipe: Recipe) -> Experiment:
     x_name, y_name = "mean of the budgets it is judged by, million multiply-adds", "expected accuracy of an answer"
     figures = (
         Figure("prior", f"{title}: {y_name}", tuple(expected), x_name, f"{y_name}, %"),
-        Figure("prior_gain", f"{title}: against equal weights", tuple(gains), x_name, f"gain in {y_name}, points"),
+        Figure(
+            "prior_gain",
+            f"{title}: against equal weights",
+            tuple(gains),
+            x_name,
+            f"gain in {y_name}, points",
+            level=0.0,
+        ),
     )
     return Experiment("prior", f"{title}: does it help where it should?", "cifar100", figures)
 

@@ -10,7 +10,7 @@ from msdnet.reproduce.claims.claim import Finding
 from msdnet.reproduce.figure import Place, anytime, computed
 from msdnet.reproduce.measurement import Measurement
 
-__all__ = ["Gains", "Tradeoff", "against_each", "cheaper", "in_steps", "listed", "over_budgets", "span"]
+__all__ = ["Gains", "Tradeoff", "against_each", "budgets", "cheaper", "in_steps", "listed", "over_budgets", "span"]
 
 _BUDGETS = 101
 
@@ -95,14 +95,16 @@ def against_each(
     return Finding(words, not defeating, in_part=defeating == {aside} and len(found) > 1)
 
 
-def over_budgets(ours: Tradeoff, others: Sequence[Tradeoff], high: float | None = None) -> tuple[list[float], str]:
-    """Points above the best other answer, at budgets of equal ratios: from where another has one to the full cost, or
-    to a higher one.
-    """
-    low, high = max(min(ours.places).x, min(min(other.places).x for other in others)), high or ours.full
-    budgets = [low, *np.geomspace(low, high, _BUDGETS)[1:-1], high]  # its ends are rounded
-    above = [ours.at(budget) - max(other.at(budget) for other in others) for budget in budgets]
+def over_budgets(ours: Tradeoff, others: Sequence[Tradeoff]) -> tuple[list[float], str]:
+    """Points above the best other answer, at all budgets: from where another has one to the full cost."""
+    low, high = max(min(ours.places).x, min(min(other.places).x for other in others)), ours.full
+    above = [ours.at(budget) - max(other.at(budget) for other in others) for budget in budgets(low, high)]
     return above, f"from {low:.0f} to {high:.0f} million multiply-adds"
+
+
+def budgets(low: float, high: float) -> list[float]:
+    """In equal ratios."""
+    return [low, *np.geomspace(low, high, _BUDGETS)[1:-1], high]  # its ends are rounded
 
 
 def in_steps(one: Measurement, *, lazy: bool = False) -> Tradeoff:

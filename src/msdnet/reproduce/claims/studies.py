@@ -1,12 +1,12 @@
 """Claims about the parts of MSDNet (the ablation, figure 10) and about weights by P(B)."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
-from msdnet.reproduce.claims.readings import in_steps, listed, over_budgets, span
+from msdnet.reproduce.claims.readings import budgets, in_steps, listed, span
 from msdnet.reproduce.figure import anytime
 from msdnet.reproduce.studies import MEANS, gain_over_even_weights, prior_names
 
@@ -20,26 +20,15 @@ _DRASTICALLY = 3  # points
 _COUNTED = {"whole layers": False, "what is computed": True}
 
 
-class _Lost(NamedTuple):
-    """Points below MSDNet of what lacks a part, at budgets of equal ratios from where both have an answer."""
+def _lost(measured: Results, *names: str, lazy: bool) -> tuple[NDArray[np.float64], str]:
+    """(who, budgets): points below MSDNet of what lacks a part, at budgets in equal ratios; and between which.
 
-    points: list[float]
-    where: str
-
-    @property
-    def on_average(self) -> float:
-        return float(np.mean(self.points))
-
-    @property
-    def early_and_late(self) -> tuple[float, float]:
-        """On average over the lowest third of the budgets, by their logarithm, and over the highest."""
-        third = len(self.points) // 3
-        return float(np.mean(self.points[:third])), float(np.mean(self.points[-third:]))
-
-
-def _lost(measured: Results, name: str, lazy: bool) -> _Lost:
-    full, lacking = (in_steps(measured[f"ablation_{one}"], lazy=lazy) for one in ("msdnet", name))
-    return _Lost(*over_budgets(full, [lacking], max(full.full, lacking.full)))  # so that the last answers of both count
+    From where all have an answer to the highest full cost, so that everybody's last answer counts.
+    """
+    full, *lacking = (in_steps(measured[f"ablation_{name}"], lazy=lazy) for name in ("msdnet", *names))
+    low, high = max(one.places[0].x for one in (full, *lacking)), max(one.full for one in (full, *lacking))
+    lost = [[full.at(budget) - one.at(budget) for budget in budgets(low, high)] for one in lacking]
+    return np.array(lost), f"from {low:.0f} to {high:.0f} million multiply-adds"
 
 
 def _counting_both(find: Callable[[bool], Finding]) -> Finding:
@@ -53,11 +42,11 @@ def _dense_matters_most(measured: Results) -> Finding:
     """It holds if more than a few points are lost on average, more than without several scales, and at the end, too."""
 
     def find(lazy: bool) -> Finding:
-        dense, scales = (_lost(measured, name, lazy) for name in ("without_dense", "without_scales"))
-        words = f"{-dense.on_average:+.1f} points against MSDNet on average {dense.where}, {-dense.points[-1]:+.1f} at "
-        words += f"the end (without several scales {-scales.on_average:+.1f} on average)"
-        drastically = dense.on_average > max(_DRASTICALLY, scales.on_average)
-        return Finding(words, drastically and dense.points[-1] > ON_PAR)
+        lost, where = _lost(measured, "without_dense", "without_scales", lazy=lazy)
+        (dense, scales), at_the_end = lost.mean(axis=1), lost[0, -1]
+        words = f"{listed([-dense])} points against MSDNet on average {where}, {listed([-at_the_end])} at the end"
+        words += f" (without several scales {listed([-scales])} on average)"
+        return Finding(words, bool(dense > max(_DRASTICALLY, scales) and at_the_end > ON_PAR))
 
     return _counting_both(find)
 
@@ -66,10 +55,11 @@ def _scales_matter_early(measured: Results) -> Finding:
     """It holds if the lowest third of the budgets loses on average, and the highest does not."""
 
     def find(lazy: bool) -> Finding:
-        lost = _lost(measured, "without_scales", lazy)
-        early, late = lost.early_and_late
-        words = f"{-early:+.1f} points against MSDNet at the lowest third of the budgets {lost.where}"
-        return Finding(f"{words}, {-late:+.1f} at the highest", early > ON_PAR > late)
+        (lost,), where = _lost(measured, "without_scales", lazy=lazy)
+        third = len(lost) // 3
+        early, late = lost[:third].mean(), lost[-third:].mean()
+        words = f"{listed([-early])} points against MSDNet at the lowest third of the budgets {where}"
+        return Finding(f"{words}, {listed([-late])} at the highest", bool(early > ON_PAR > late))
 
     return _counting_both(find)
 
@@ -90,7 +80,7 @@ def _plain_above_not_dense(measured: Results) -> Finding:
 def _last_answers(measured: Results, one: str, other: str) -> tuple[float, str]:
     """Points of one above the other, either of which may cost a little more."""
     ours, theirs = (anytime([measured[f"ablation_{name}"]])[-1] for name in (one, other))
-    words = f"{ours.y - theirs.y:+.1f} points, at {ours.x:.0f} against {theirs.x:.0f} million multiply-adds"
+    words = f"{listed([ours.y - theirs.y])} points, at {ours.x:.0f} against {theirs.x:.0f} million multiply-adds"
     return ours.y - theirs.y, words
 
 
@@ -98,9 +88,9 @@ def _same_growth(measured: Results) -> Finding:
     """It holds if it is behind on average."""
 
     def find(lazy: bool) -> Finding:
-        lost = _lost(measured, "same_growth", lazy)
-        words = f"{-lost.on_average:+.1f} points against MSDNet on average {lost.where}"
-        return Finding(words, lost.on_average > ON_PAR)
+        (lost,), where = _lost(measured, "same_growth", lazy=lazy)
+        words = f"{listed([-lost.mean()])} points against MSDNet on average {where}"
+        return Finding(words, bool(lost.mean() > ON_PAR))
 
     return _counting_both(find)
 
