@@ -104,6 +104,14 @@ def test_the_figure_holds_the_images_themselves(made: Gallery) -> None:
     assert pictures == {images.images[image].tobytes() for image in shown}
 
 
+def test_it_says_that_images_left_where_they_were_right(made: Gallery) -> None:
+    """The first exit is right about many more, which it is not sure of and keeps."""
+    svg = made.chart(cifar10()).svg(PAPER)
+    said = " ".join(re.findall(rf'style="fill:{PAPER.faint}" >(.+?)</text>', svg))
+    assert "right at the first exit, and left there" in said
+    assert "wrong at the first exit and passed on; right at the last, and left there" in said
+
+
 def test_it_is_drawn_from_its_own_images_only(made: Gallery) -> None:
     images = cifar10()
     with pytest.raises(ValueError, match=r"the gallery is of cifar10 test.*not of others"):
@@ -121,6 +129,8 @@ def test_the_command_makes_it_and_draws_it_again(bundle: Bundle, tmp_path: Path)
     done = run(*options, "--class", "cat", "--class", "ship")
     assert done.returncode == 0, done.stderr
     assert "quick on cifar10 test, the first 1,000: 1,000 images" in done.stdout
+    said = r"\n  cat +\d+ of 103 left at the first exit with the right answer, \d+ were wrong there and left at the"
+    assert re.search(said, done.stdout)
     assert "The paper: early classifiers recognise prototypical images" in done.stdout
     record = read_gallery(tmp_path / "results/gallery_quick.json")
     assert [one.name for one in record.classes] == ["cat", "ship"]

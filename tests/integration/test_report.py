@@ -131,7 +131,7 @@ def test_classes_without_hard_images_are_shown_too(squares: Labelled) -> None:
     assert re.findall("<th>(red|green|blue)</th>", gallery(found, squares, [2, 0])) == ["blue", "red"]
     assert set(re.findall("<th>(red|green|blue)</th>", shown)) == {"red", "green", "blue"}
     assert shown.count(">none<") == 4
-    nothing = "No image of these classes was wrong at the first exit, left at the last and was right."
+    nothing = "No image of these classes was wrong at the first exit and left at the last with the right answer."
     assert nothing not in shown
     assert nothing in gallery(found, squares, [0])
 

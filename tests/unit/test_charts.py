@@ -115,6 +115,21 @@ def test_pictures_of_a_column_stand_beside_each_other_and_not_in_the_next(width:
     assert svg.count(">none</text>") == 1
 
 
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_columns_name_keeps_to_its_column(width: int) -> None:
+    names = ["a name that is long enough to run into the next", "and another that would run off the side of the page"]
+    svg = Pictures("t", names, [("cat", [["a.png"], ["b.png"]])]).svg(PAPER, width)
+    ElementTree.fromstring(svg)
+    left, right = (float(x) for x in re.findall(r'<image x="([\d.]+)"', svg))
+    lines = re.findall(rf'<text x="([\d.]+)" y="([\d.]+)" text-anchor="start" style="fill:{PAPER.faint}" >(.+?)<', svg)
+    for name, start, end in zip(names, (left, right), (right, float(width)), strict=True):
+        mine = [line for x, _, line in lines if float(x) == start]
+        assert " ".join(mine) == name
+        assert all(start + 6 * len(line) < end for line in mine)
+    below = min(float(y) for y in re.findall(r'<image x="[\d.]+" y="([\d.]+)"', svg))
+    assert all(float(y) < below for _, y, _ in lines)
+
+
 def test_names_of_the_series_take_as_many_rows_as_a_phone_needs() -> None:
     names = ["thresholds for accuracy", "thresholds of the paper", "MSDNet, published"]
     chart = Lines("t", "x", "y", [Series(name, [1, 2], [1, 2], k) for k, name in enumerate(names)])

@@ -79,6 +79,6 @@ def _show(made: "Gallery") -> None:
         typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them with the right answer")
     for one in made.classes:
         typer.echo(
-            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left at the first exit and were right, "
-            f"{one.needed_the_last:,} that it got wrong left at the last and were right"
+            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left at the first exit with the right answer, "
+            f"{one.needed_the_last:,} were wrong there and left at the last with the right answer"
         )

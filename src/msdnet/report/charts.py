@@ -6,6 +6,7 @@ Knows numbers and names; nothing of models.
 """
 
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -182,14 +183,16 @@ class Pictures:
     """The name of each, and for every column the pictures' addresses, which may hold the pictures themselves."""
 
     def svg(self, palette: Palette, width: int = WIDE) -> str:
-        left, gap, top = 24 + max(_wide(name) for name, _ in self.rows), 16, 52
+        left, gap = 24 + max(_wide(name) for name, _ in self.rows), 16
         across = (width - left - _RIGHT - gap * (len(self.columns) - 1)) / len(self.columns)
         most = max(1, *(len(pictures) for _, columns in self.rows for pictures in columns))
         side = min(40.0, across / most)
+        names = [_lines_of(name, across) for name in self.columns]
+        top = 36 + 16 * max(map(len, names))
         parts = []
-        for column, name in enumerate(self.columns):
+        for column, lines in enumerate(names):
             x = left + column * (across + gap)
-            parts.append(_text(x, top - 10, name, palette.faint, "start"))
+            parts += [_text(x, 42 + 16 * k, line, palette.faint, "start") for k, line in enumerate(lines)]
             for row, (_, columns) in enumerate(self.rows):
                 y = top + row * (side + 6)
                 parts += [_picture(x + k * side, y, side - 2, uri) for k, uri in enumerate(columns[column])]
@@ -339,6 +342,11 @@ def _text(x: float, y: float, words: str, colour: str, anchor: str, extra: str =
 def _wide(words: str) -> float:
     """How wide a text is, at most: there is nobody to ask."""
     return 6.6 * len(words)
+
+
+def _lines_of(words: str, across: float) -> list[str]:
+    """A text in as many lines as it needs."""
+    return textwrap.wrap(words, max(1, int(across / _wide("w"))))
 
 
 def _document(title: str, parts: Sequence[str], palette: Palette, width: int, height: float = _HEIGHT) -> str:

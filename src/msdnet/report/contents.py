@@ -204,9 +204,10 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
 def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> Section:
     budget = even_budget(evaluation.model.costs)
     text = (
-        "Images that the first exit answered, and rightly; and images that it got wrong but was not sure of, and that "
-        f"the last exit got right. They leave by the paper's thresholds for {budget / 1e6:,.4g} million multiply-adds "
-        "per image, with which about as many leave at each exit. Which images are shown was drawn at random."
+        "Images that left at the first exit, with the right answer; and images of which the first exit was wrong but "
+        "not sure, and which left at the last, with the right answer. They leave by the paper's thresholds for "
+        f"{budget / 1e6:,.4g} million multiply-adds per image, with which about as many leave at each exit. Which "
+        "images are shown was drawn at random."
     )
     found = easy_and_hard(evaluation, evaluation.exit_indices(budget, method="paper"))
     return Section("Easy and hard images", text, html=gallery(found, data, wanted))

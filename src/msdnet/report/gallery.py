@@ -18,7 +18,10 @@ from msdnet.report.charts import Pictures
 __all__ = ["Chosen", "EasyAndHard", "choose", "easy_and_hard", "even_budget", "find_labels", "gallery", "gallery_chart"]
 
 _CLASSES, _EACH, _SIDE = 6, 6, 96
-_COLUMNS = ("right at the first exit", "wrong at the first exit, right at the last")
+_COLUMNS = (
+    "right at the first exit, and left there",
+    "wrong at the first exit and passed on; right at the last, and left there",
+)
 _SEED = 0
 
 
@@ -88,8 +91,8 @@ def _name(data: Labelled, label: int) -> str:
 def _missing(chosen: Sequence[Chosen]) -> str:
     """What there is nothing of to show."""
     sentences = {
-        "No image of these classes left at the first exit and was right.": [one.easy for one in chosen],
-        "No image of these classes was wrong at the first exit, left at the last and was right.": [
+        "No image of these classes left at the first exit with the right answer.": [one.easy for one in chosen],
+        "No image of these classes was wrong at the first exit and left at the last with the right answer.": [
             one.hard for one in chosen
         ],
     }
