@@ -74,7 +74,7 @@ def test_it_shows_who_left_rightly_at_the_first_exit_and_who_needed_the_last(bun
     assert sum(made.left) == made.images == 1000
     assert made.budget == np.mean(model.costs)
     assert min(made.left) > 200, "about as many leave at each exit"
-    assert len(made.classes) == 6
+    assert 0 < len(made.classes) <= 6
     for one in made.classes:
         mine = images.labels == images.classes.index(one.name)
         easy = mine & (exits == 0) & found.correct[:, 0]
@@ -87,7 +87,7 @@ def test_it_shows_who_left_rightly_at_the_first_exit_and_who_needed_the_last(bun
         for shown, among in ((one.easy, easy), (one.hard, hard)):
             assert len(shown) == among.sum() or list(shown) != sorted(shown), "drawn at random"
     assert any(one.easy for one in made.classes)
-    assert any(one.hard for one in made.classes)
+    assert all(one.hard for one in made.classes), "rather fewer rows"
 
 
 def test_the_figure_holds_the_images_themselves(made: Gallery) -> None:
