@@ -148,16 +148,62 @@ def test_the_command_makes_it_and_draws_it_again(bundle: Bundle, tmp_path: Path)
     assert "no class is called 'cut'; did you mean 'cat'" in refused.stderr
 
 
-def test_it_is_drawn_for_the_model_that_made_it_only(bundle: Bundle, made: Gallery, tmp_path: Path) -> None:
-    other = shutil.copytree(bundle.folder, tmp_path / "other")
+def with_other_temperatures(bundle: Bundle, folder: Path) -> Path:
+    other = shutil.copytree(bundle.folder, folder)
     manifest = json.loads((other / MANIFEST).read_text())
     temperatures = [2 * value for value in manifest["temperatures"]]
     (other / MANIFEST).write_text(json.dumps(manifest | {"temperatures": temperatures}))
+    return other
+
+
+def test_it_is_drawn_for_the_model_that_made_it_only(bundle: Bundle, made: Gallery, tmp_path: Path) -> None:
+    other = with_other_temperatures(bundle, tmp_path / "other")
     made.save(tmp_path / "gallery_quick.json")
     refused = run("--model", str(other), "--results", str(tmp_path), "--draw")
     assert refused.returncode == 1
-    assert "made by another quick than this" in refused.stderr
+    assert "made by another quick than this; give the same (--model, --data)" in refused.stderr
     assert not (tmp_path / "figures").exists()
+
+
+def test_what_was_made_of_something_else_is_not_replaced(bundle: Bundle, made: Gallery, tmp_path: Path) -> None:
+    file = tmp_path / "gallery_quick.json"
+    other = with_other_temperatures(bundle, tmp_path / "other")
+    for before, model, asked, why in (
+        (made, other, [], "made by another quick than this"),
+        (
+            made,
+            bundle.folder,
+            ["cat", "ship"],
+            "made without --class, not with --class cat --class ship",
+        ),
+        (
+            replace(made, asked=("cat",)),
+            bundle.folder,
+            [],
+            "made with --class cat, not without --class",
+        ),
+        (replace(made, data="photos"), bundle.folder, [], "made of photos (1,000 images), not of cifar10 test"),
+    ):
+        before.save(file)
+        kept = file.read_text()
+        options = [word for name in asked for word in ("--class", name)]
+        refused = run("--model", str(model), "--results", str(tmp_path), *options)
+        assert refused.returncode == 1
+        assert why in refused.stderr
+        assert "give another folder (--results), or delete it" in refused.stderr
+        assert file.read_text() == kept
+        assert not (tmp_path / "figures").exists()
+
+
+def test_the_same_is_made_again(bundle: Bundle, tmp_path: Path) -> None:
+    options = ["--model", str(bundle.folder), "--results", str(tmp_path), "--class", "cat"]
+    assert run(*options).returncode == 0
+    file = tmp_path / "gallery_quick.json"
+    before = read_gallery(file)
+    assert before.asked == ("cat",)
+    replace(before, budget=1.0).save(file)
+    assert run(*options).returncode == 0
+    assert read_gallery(file) == before
 
 
 def test_other_images_can_be_given(tmp_path: Path) -> None:
