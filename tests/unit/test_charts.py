@@ -81,6 +81,16 @@ def test_a_level_is_a_line_from_side_to_side_that_is_always_in_sight() -> None:
     assert PAPER.ink + '"/>' not in Lines("t", "x", "y", [below]).svg(PAPER)
 
 
+def test_lines_of_one_name_are_named_once_and_told_apart() -> None:
+    each = [Series("each", [1, 2, 2 + k], [1, 2, 3], dashed=True, marks=False) for k in (1, 2, 3)]
+    svg = Lines("t", "x", "y", [*each, Series("other", [1, 5], [1, 3], 1, marks=False)]).svg(PAPER)
+    assert svg.count(">each</text>") == 1
+    drawn = re.findall(r'style="fill:none;stroke:(\S+?);stroke-width:2(?:;stroke-dasharray:5 4)?([^"]*)"', svg)
+    assert len({strength for colour, strength in drawn if colour == PAPER.series[0]}) == 3
+    assert [strength for colour, strength in drawn if colour == PAPER.series[1]] == [""]
+    assert len(re.findall('r="2.5"', svg)) == 6, "where each begins and ends"
+
+
 def test_what_is_drawn_as_dots_is_a_dot_in_the_legend() -> None:
     for kind, marks in (("dots", 1), ("line", 0)):
         svg = Lines("t", "x", "y", [Series("a", [1, 2], [1, 2], kind=kind)]).svg(PAPER)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Lines:
-    """Values against values."""
+    """Values against values. Lines of one name are named once, and told apart by their strength and their ends."""
 
     title: str
     x_name: str
@@ -85,7 +85,10 @@ class Lines:
         parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
         if self.level is not None:
             parts.append(frame.across_at(self.level))
-        parts += [part for series in shown for part in _line(series, frame, palette)]
+        for series in shown:
+            alike = [other for other in shown if other.name == series.name]
+            parts += _line(series, frame, palette, (alike.index(series) + 1) / len(alike))
+            parts += _ends(series, frame, palette) if len(alike) > 1 else []
         return _document(self.title, parts, palette, width)
 
 
@@ -276,18 +279,26 @@ class _Frame:
         return self.across.place(x), self.up.place(y)
 
 
-def _line(series: Series, frame: _Frame, palette: Palette) -> Iterator[str]:
+def _line(series: Series, frame: _Frame, palette: Palette, part: float) -> Iterator[str]:
     points = [frame.at(x, y) for x, y in zip(series.x, series.y, strict=True)]
     colour = palette.series[series.colour % len(palette.series)]
-    dashes = ";stroke-dasharray:5 4" if series.dashed else ""
+    style = ";stroke-dasharray:5 4" if series.dashed else ""
+    style += f";stroke-opacity:{0.3 + 0.7 * part:.2f}" if part < 1 else ""
     if series.kind != "dots" and len(points) > 1:
-        yield f'<path d="{_path(points, series.kind)}" style="fill:none;stroke:{colour};stroke-width:2{dashes}"/>'
+        yield f'<path d="{_path(points, series.kind)}" style="fill:none;stroke:{colour};stroke-width:2{style}"/>'
     if series.marks or series.kind == "dots" or len(points) == 1:
         for (x, y), value, height in zip(points, series.x, series.y, strict=True):
             yield (
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{colour}">'
                 f"<title>{escape(series.name)}: {height:.4g} at {value:.4g}</title></circle>"
             )
+
+
+def _ends(series: Series, frame: _Frame, palette: Palette) -> Iterator[str]:
+    colour = palette.series[series.colour % len(palette.series)]
+    for end in (0, -1):
+        x, y = frame.at(series.x[end], series.y[end])
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" style="fill:{palette.background};stroke:{colour}"/>'
 
 
 def _path(points: Sequence[tuple[float, float]], kind: str) -> str:
