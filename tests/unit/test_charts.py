@@ -64,6 +64,12 @@ def test_points_lie_where_their_values_are() -> None:
     assert "Accuracy &lt;of&gt; a &amp; b" in svg
 
 
+def test_large_numbers_have_no_exponents() -> None:
+    svg = Lines("t", "x", "y", [Series("a", [8_400, 20_960], [60, 70])], log_x=True).svg(PAPER)
+    assert "a: 70 at 20,960</title>" in svg
+    assert ">20,000</text>" in svg
+
+
 def test_one_value_and_equal_values_are_drawn() -> None:
     for series in (Series("one", [5.0], [3.0]), Series("flat", [1.0, 2.0], [3.0, 3.0]), Series("zero", [1, 2], [0, 0])):
         svg = Lines("t", "x", "y", [series]).svg(PAPER)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
+from msdnet.amounts import four_digits
+
 __all__ = ["NARROW", "PAGE", "PAPER", "WIDE", "Lines", "Palette", "Panel", "Panels", "Pictures", "Series", "Shares"]
 
 
@@ -259,11 +261,11 @@ class _Frame:
         for tick in self.up.ticks:
             y = self.up.place(tick)
             yield f'<path d="M{left} {y:.1f}H{right}" style="stroke:{self.palette.grid}"/>'
-            yield _text(left - 6, y + 4, f"{tick:g}", self.palette.faint, "end")
+            yield _text(left - 6, y + 4, f"{tick:,g}", self.palette.faint, "end")
         for tick in self.across.ticks:
             x = self.across.place(tick)
             yield f'<path d="M{x:.1f} {bottom}v4" style="stroke:{self.palette.faint}"/>'
-            yield _text(x, bottom + 17, f"{tick:g}", self.palette.faint, "middle")
+            yield _text(x, bottom + 17, f"{tick:,g}", self.palette.faint, "middle")
         yield f'<path d="M{left} {bottom}H{right}" style="stroke:{self.palette.faint}"/>'
         yield _text((left + right) / 2, bottom + 36, x_name, self.palette.ink, "middle")
         middle = (bottom + top) / 2
@@ -290,7 +292,7 @@ def _line(series: Series, frame: _Frame, palette: Palette, part: float) -> Itera
         for (x, y), value, height in zip(points, series.x, series.y, strict=True):
             yield (
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{colour}">'
-                f"<title>{escape(series.name)}: {height:.4g} at {value:.4g}</title></circle>"
+                f"<title>{escape(series.name)}: {four_digits(height)} at {four_digits(value)}</title></circle>"
             )
 
 
