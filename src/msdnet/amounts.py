@@ -3,7 +3,7 @@
 import math
 from typing import TypeAlias
 
-__all__ = ["Amount", "in_millions", "parse_budget", "parse_budgets", "parse_seconds"]
+__all__ = ["Amount", "four_digits", "in_millions", "parse_budget", "parse_budgets", "parse_seconds"]
 
 Amount: TypeAlias = float | str
 """Multiply-adds or seconds: a number, or text with a unit."""
@@ -92,6 +92,15 @@ def in_millions(amount: float) -> str:
     number = amount / 1e6
     decimals = 2 - math.floor(math.log10(number)) if 0 < number < 1 else 1
     return f"{number:,.{decimals}f}"
+
+
+def four_digits(number: float) -> str:
+    """To four digits, or to a whole number where it has more: never with an exponent.
+
+    >>> four_digits(9.8824), four_digits(37.7401), four_digits(8_400.4), four_digits(10_960.3), four_digits(1 / 6)
+    ('9.882', '37.74', '8,400', '10,960', '0.1667')
+    """
+    return f"{number:,.4g}" if abs(number) < 9999.5 else f"{number:,.0f}"
 
 
 def parse_seconds(text: str) -> float:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from msdnet.files import Labelled
 from msdnet.networks import create_network
 from msdnet.report import write_report
 from msdnet.report.charts import NARROW, WIDE
-from msdnet.report.gallery import EasyAndHard, choose, easy_and_hard, even_budget, gallery
+from msdnet.report.gallery import EasyAndHard, choose, easy_and_hard, even_budget, find_labels, gallery
 from msdnet.samples import cifar10
 from msdnet.training import train
 from msdnet.training.display import Display
@@ -123,17 +124,30 @@ def test_the_gallery_draws_some_of_each_class_at_random(squares: Labelled) -> No
     assert list(choose(found, squares.labels, [chosen[1].label])) == [chosen[1]], "whichever others are shown"
 
 
-def test_classes_without_hard_images_are_shown_too(squares: Labelled) -> None:
+def shown_classes(page: str) -> list[str]:
+    return re.findall("<th>(red|green|blue|dark red)</th>", page)
+
+
+def test_classes_without_hard_images_are_shown_where_there_are_no_others(squares: Labelled) -> None:
+    red, green, blue = (squares.labels == label for label in range(3))
+    first = np.arange(120) < 60
+    for easy, hard, expected in (
+        (red | green & first, green & ~first, ["green"]),
+        (red & first, blue | red & ~first, ["red", "blue"]),  # blue has more hard ones, and nothing beside them
+        (red | blue, green & False, ["red", "blue"]),
+        (red & False, green & False, ["red", "green", "blue"]),
+    ):
+        assert shown_classes(gallery(EasyAndHard(easy, hard), squares)) == expected
+    assert shown_classes(gallery(EasyAndHard(red, green), squares, [2, 0])) == ["blue", "red"], "as they are asked for"
+
+
+def test_the_gallery_says_what_there_is_nothing_of(squares: Labelled) -> None:
     red, green = (squares.labels == label for label in (0, 1))
-    found = EasyAndHard(red, green)  # and nothing of blue
-    shown = gallery(found, squares)
-    assert next(choose(found, squares.labels))[0] == 1, "most hard images first"
-    assert re.findall("<th>(red|green|blue)</th>", gallery(found, squares, [2, 0])) == ["blue", "red"]
-    assert set(re.findall("<th>(red|green|blue)</th>", shown)) == {"red", "green", "blue"}
-    assert shown.count(">none<") == 4
-    nothing = "No image of these classes was wrong at the first exit, left at the last and was right."
-    assert nothing not in shown
-    assert nothing in gallery(found, squares, [0])
+    nothing = "No image of these classes was wrong at the first exit and left at the last with the right answer."
+    both, easy_alone = (gallery(EasyAndHard(red, green), squares, wanted) for wanted in ([0, 1, 2], [0]))
+    assert both.count(">none<") == 4
+    assert nothing not in both
+    assert nothing in easy_alone
 
 
 def decoded(page: str) -> list[Image.Image]:
@@ -182,7 +196,15 @@ def test_classes_can_be_asked_for(tiny: Bundle, squares: Labelled, tmp_path: Pat
     with pytest.raises(ValueError, match=r"give labelled images \(--data\)"):
         write_report(model, tmp_path / "report.html", classes=["green"])
     write_report(model, tmp_path / "report.html", data=squares, classes=["green"])
-    assert re.findall("<th>(red|green|blue)</th>", (tmp_path / "report.html").read_text()) == ["green"]
+    assert shown_classes((tmp_path / "report.html").read_text()) == ["green"]
+
+
+def test_classes_are_found_by_what_they_are_shown_as(squares: Labelled) -> None:
+    spaced = replace(squares, classes=("dark_red", "green", "light_blue"))
+    assert find_labels(["dark red", "light_blue", "dark_red"], spaced) == [0, 2], "each once"
+    assert shown_classes(gallery(EasyAndHard(squares.labels == 0, squares.labels == 0), spaced)) == ["dark red"]
+    both = replace(squares, classes=("dark_red", "dark red", "blue"))
+    assert find_labels(["dark red"], both) == [1]
 
 
 def test_every_chart_is_drawn_for_a_screen_and_for_a_phone(tiny: Bundle, tmp_path: Path) -> None:

@@ -64,6 +64,12 @@ def test_points_lie_where_their_values_are() -> None:
     assert "Accuracy &lt;of&gt; a &amp; b" in svg
 
 
+def test_large_numbers_have_no_exponents() -> None:
+    svg = Lines("t", "x", "y", [Series("a", [8_400, 20_960], [60, 70])], log_x=True).svg(PAPER)
+    assert "a: 70 at 20,960</title>" in svg
+    assert ">20,000</text>" in svg
+
+
 def test_one_value_and_equal_values_are_drawn() -> None:
     for series in (Series("one", [5.0], [3.0]), Series("flat", [1.0, 2.0], [3.0, 3.0]), Series("zero", [1, 2], [0, 0])):
         svg = Lines("t", "x", "y", [series]).svg(PAPER)
@@ -79,6 +85,16 @@ def test_a_level_is_a_line_from_side_to_side_that_is_always_in_sight() -> None:
     highest = min(float(y) for y in re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)" r="3"', svg))
     assert 40 < float(height) < highest
     assert PAPER.ink + '"/>' not in Lines("t", "x", "y", [below]).svg(PAPER)
+
+
+def test_lines_of_one_name_are_named_once_and_told_apart() -> None:
+    each = [Series("each", [1, 2, 2 + k], [1, 2, 3], dashed=True, marks=False) for k in (1, 2, 3)]
+    svg = Lines("t", "x", "y", [*each, Series("other", [1, 5], [1, 3], 1, marks=False)]).svg(PAPER)
+    assert svg.count(">each</text>") == 1
+    drawn = re.findall(r'style="fill:none;stroke:(\S+?);stroke-width:2(?:;stroke-dasharray:5 4)?([^"]*)"', svg)
+    assert len({strength for colour, strength in drawn if colour == PAPER.series[0]}) == 3
+    assert [strength for colour, strength in drawn if colour == PAPER.series[1]] == [""]
+    assert len(re.findall('r="2.5"', svg)) == 6, "where each begins and ends"
 
 
 def test_what_is_drawn_as_dots_is_a_dot_in_the_legend() -> None:
@@ -113,6 +129,21 @@ def test_pictures_of_a_column_stand_beside_each_other_and_not_in_the_next(width:
     assert first[-1][0] + first[-1][1] < hard
     assert len({y for _, y, _, _ in found}) == 2, "a row for each class"
     assert svg.count(">none</text>") == 1
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_columns_name_keeps_to_its_column(width: int) -> None:
+    names = ["a name that is long enough to run into the next", "and another that would run off the side of the page"]
+    svg = Pictures("t", names, [("cat", [["a.png"], ["b.png"]])]).svg(PAPER, width)
+    ElementTree.fromstring(svg)
+    left, right = (float(x) for x in re.findall(r'<image x="([\d.]+)"', svg))
+    lines = re.findall(rf'<text x="([\d.]+)" y="([\d.]+)" text-anchor="start" style="fill:{PAPER.faint}" >(.+?)<', svg)
+    for name, start, end in zip(names, (left, right), (right, float(width)), strict=True):
+        mine = [line for x, _, line in lines if float(x) == start]
+        assert " ".join(mine) == name
+        assert all(start + 6 * len(line) < end for line in mine)
+    below = min(float(y) for y in re.findall(r'<image x="[\d.]+" y="([\d.]+)"', svg))
+    assert all(float(y) < below for _, y, _ in lines)
 
 
 def test_names_of_the_series_take_as_many_rows_as_a_phone_needs() -> None:

@@ -23,7 +23,7 @@ from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
 from msdnet.published import published_for
 from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, check_comparable, draw, find_experiment, make_plan
-from msdnet.reproduce.drawing import measured_of
+from msdnet.reproduce.drawing import figure_table, measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, budgeted, computed, envelope, sizes
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
@@ -567,6 +567,25 @@ def test_a_budgeted_curve_ends_where_more_brings_nothing() -> None:
         20,
         25,
     ]
+
+
+def test_a_figure_joins_points_in_the_order_of_their_cost_and_has_each_once() -> None:
+    """Claims read them in the order of budgets, of which a larger one may cost less, or bring the same."""
+    spent = ((20, 18, 0.60), (30, 29, 0.62), (40, 28, 0.63), (50, 28, 0.63), (60, 45, 0.70))
+    points = tuple(point("resnet_mc", budget * 1e6, right, 0.5, cost * 1e6) for budget, cost, right in spent)
+    one = measured("resnet_mc", (10_000_000, 60_000_000), (0.5, 0.7), points)
+    figure = Figure("f", "F", (Curve("ResNet-MC", (MANY_EXITS,), budgeted),))
+    assert [place.x for place in budgeted([one])] == [18, 29, 28, 28, 45]
+    ((_, places),) = figure.places({"resnet_mc": one})
+    assert places == [Place(18, 60), Place(28, 63), Place(29, 62), Place(45, 70)]
+    (series,) = figure.chart({"resnet_mc": one}).series
+    assert list(series.x) == [18, 28, 29, 45]
+
+
+def test_a_table_writes_large_costs_like_small_ones() -> None:
+    one = measured("resnet_mc", (8_400_000_000, 10_960_000_000), (0.5, 0.7))
+    figure = Figure("f", "F", (Curve("ResNet-MC", (MANY_EXITS,), anytime),))
+    assert figure_table(figure, {"resnet_mc": one}) == [("ResNet-MC", "8,400: 50.0  10,960: 70.0")]
 
 
 # The experiments of the paper

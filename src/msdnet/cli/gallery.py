@@ -37,25 +37,24 @@ def show_gallery(
     draw: bool,
     as_json: bool,
 ) -> None:
-    """Make it and draw it; or draw what was made before, from the same images."""
+    """Make it and draw it; or draw what was made before, from the same images. Another's is never replaced."""
     import msdnet
     from msdnet.report import write_chart
     from msdnet.reproduce import GALLERY, GALLERY_MODEL, make_gallery, read_gallery
 
     if draw and classes:
-        raise ValueError("--draw shows the classes that were chosen before; without it, --class chooses others")
+        raise ValueError("--draw shows the classes that were chosen before, so that --class is of no use with it")
     loaded = msdnet.load(model or GALLERY_MODEL)
     name = GALLERY if loaded.manifest.name == GALLERY_MODEL else f"{GALLERY}_{loaded.manifest.name}"
     file = results / f"{name}.json"
-    if draw and not file.exists():
+    before = read_gallery(file) if file.exists() else None
+    if draw and before is None:
         raise ValueError(f"{file}: nothing is measured yet that could be drawn")
     images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
-    made = read_gallery(file) if draw else make_gallery(loaded, images, classes)
-    if made.fingerprint != loaded.bundle.fingerprint:
-        raise ValueError(
-            f"{file}: made by another {made.model} than this; --model names the one that made it, and without --draw "
-            "it is made anew"
-        )
+    if before is not None and (other := before.made_otherwise(loaded, images, None if draw else classes)):
+        way_out = "give the same (--model, --data)" if draw else "give another folder (--results), or delete it"
+        raise ValueError(f"{file}: made {other}; {way_out}")
+    made = before if draw and before is not None else make_gallery(loaded, images, classes)
     written = write_chart(made.chart(images), figures / f"{name}.svg")
     if not draw:
         made.save(file)
@@ -79,6 +78,6 @@ def _show(made: "Gallery") -> None:
         typer.echo(f"  exit {exit:<3} {left:6,} left, {right:6,} of them with the right answer")
     for one in made.classes:
         typer.echo(
-            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left at the first exit and were right, "
-            f"{one.needed_the_last:,} that it got wrong left at the last and were right"
+            f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left at the first exit with the right answer, "
+            f"{one.needed_the_last:,} were wrong there and left at the last with the right answer"
         )

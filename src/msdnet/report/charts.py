@@ -6,10 +6,13 @@ Knows numbers and names; nothing of models.
 """
 
 import math
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
+
+from msdnet.amounts import four_digits
 
 __all__ = ["NARROW", "PAGE", "PAPER", "WIDE", "Lines", "Palette", "Panel", "Panels", "Pictures", "Series", "Shares"]
 
@@ -60,7 +63,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Lines:
-    """Values against values."""
+    """Values against values. Lines of one name are named once, and told apart by their strength and their ends."""
 
     title: str
     x_name: str
@@ -84,7 +87,10 @@ class Lines:
         parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
         if self.level is not None:
             parts.append(frame.across_at(self.level))
-        parts += [part for series in shown for part in _line(series, frame, palette)]
+        for series in shown:
+            alike = [other for other in shown if other.name == series.name]
+            parts += _line(series, frame, palette, (alike.index(series) + 1) / len(alike))
+            parts += _ends(series, frame, palette) if len(alike) > 1 else []
         return _document(self.title, parts, palette, width)
 
 
@@ -182,14 +188,16 @@ class Pictures:
     """The name of each, and for every column the pictures' addresses, which may hold the pictures themselves."""
 
     def svg(self, palette: Palette, width: int = WIDE) -> str:
-        left, gap, top = 24 + max(_wide(name) for name, _ in self.rows), 16, 52
+        left, gap = 24 + max(_wide(name) for name, _ in self.rows), 16
         across = (width - left - _RIGHT - gap * (len(self.columns) - 1)) / len(self.columns)
         most = max(1, *(len(pictures) for _, columns in self.rows for pictures in columns))
         side = min(40.0, across / most)
+        names = [_lines_of(name, across) for name in self.columns]
+        top = 36 + 16 * max(map(len, names))
         parts = []
-        for column, name in enumerate(self.columns):
+        for column, lines in enumerate(names):
             x = left + column * (across + gap)
-            parts.append(_text(x, top - 10, name, palette.faint, "start"))
+            parts += [_text(x, 42 + 16 * k, line, palette.faint, "start") for k, line in enumerate(lines)]
             for row, (_, columns) in enumerate(self.rows):
                 y = top + row * (side + 6)
                 parts += [_picture(x + k * side, y, side - 2, uri) for k, uri in enumerate(columns[column])]
@@ -253,11 +261,11 @@ class _Frame:
         for tick in self.up.ticks:
             y = self.up.place(tick)
             yield f'<path d="M{left} {y:.1f}H{right}" style="stroke:{self.palette.grid}"/>'
-            yield _text(left - 6, y + 4, f"{tick:g}", self.palette.faint, "end")
+            yield _text(left - 6, y + 4, f"{tick:,g}", self.palette.faint, "end")
         for tick in self.across.ticks:
             x = self.across.place(tick)
             yield f'<path d="M{x:.1f} {bottom}v4" style="stroke:{self.palette.faint}"/>'
-            yield _text(x, bottom + 17, f"{tick:g}", self.palette.faint, "middle")
+            yield _text(x, bottom + 17, f"{tick:,g}", self.palette.faint, "middle")
         yield f'<path d="M{left} {bottom}H{right}" style="stroke:{self.palette.faint}"/>'
         yield _text((left + right) / 2, bottom + 36, x_name, self.palette.ink, "middle")
         middle = (bottom + top) / 2
@@ -273,18 +281,26 @@ class _Frame:
         return self.across.place(x), self.up.place(y)
 
 
-def _line(series: Series, frame: _Frame, palette: Palette) -> Iterator[str]:
+def _line(series: Series, frame: _Frame, palette: Palette, part: float) -> Iterator[str]:
     points = [frame.at(x, y) for x, y in zip(series.x, series.y, strict=True)]
     colour = palette.series[series.colour % len(palette.series)]
-    dashes = ";stroke-dasharray:5 4" if series.dashed else ""
+    style = ";stroke-dasharray:5 4" if series.dashed else ""
+    style += f";stroke-opacity:{0.3 + 0.7 * part:.2f}" if part < 1 else ""
     if series.kind != "dots" and len(points) > 1:
-        yield f'<path d="{_path(points, series.kind)}" style="fill:none;stroke:{colour};stroke-width:2{dashes}"/>'
+        yield f'<path d="{_path(points, series.kind)}" style="fill:none;stroke:{colour};stroke-width:2{style}"/>'
     if series.marks or series.kind == "dots" or len(points) == 1:
         for (x, y), value, height in zip(points, series.x, series.y, strict=True):
             yield (
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" style="fill:{colour}">'
-                f"<title>{escape(series.name)}: {height:.4g} at {value:.4g}</title></circle>"
+                f"<title>{escape(series.name)}: {four_digits(height)} at {four_digits(value)}</title></circle>"
             )
+
+
+def _ends(series: Series, frame: _Frame, palette: Palette) -> Iterator[str]:
+    colour = palette.series[series.colour % len(palette.series)]
+    for end in (0, -1):
+        x, y = frame.at(series.x[end], series.y[end])
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" style="fill:{palette.background};stroke:{colour}"/>'
 
 
 def _path(points: Sequence[tuple[float, float]], kind: str) -> str:
@@ -339,6 +355,11 @@ def _text(x: float, y: float, words: str, colour: str, anchor: str, extra: str =
 def _wide(words: str) -> float:
     """How wide a text is, at most: there is nobody to ask."""
     return 6.6 * len(words)
+
+
+def _lines_of(words: str, across: float) -> list[str]:
+    """A text in as many lines as it needs."""
+    return textwrap.wrap(words, max(1, int(across / _wide("w"))))
 
 
 def _document(title: str, parts: Sequence[str], palette: Palette, width: int, height: float = _HEIGHT) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.amounts import in_millions
+from msdnet.amounts import four_digits, in_millions
 from msdnet.evaluation import BINS, Evaluation, reliability, standard_error
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, that_differ, usual_budgets
@@ -149,7 +149,7 @@ def _leaving(evaluation: Evaluation) -> Section:
     for policy in that_differ(map(evaluation.model.policy, budgets)):
         exits = policy.exit_indices(evaluation.confidence)
         shares = np.bincount(exits, minlength=len(costs)) / len(exits)
-        rows.append((f"{policy.budget_ / 1e6:,.4g} M", shares.tolist()))
+        rows.append((f"{four_digits(policy.budget_ / 1e6)} M", shares.tolist()))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
     chart = Shares("Where images leave", rows, names)
     text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds (lazy) per image."
@@ -204,9 +204,10 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
 def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> Section:
     budget = even_budget(evaluation.model.costs)
     text = (
-        "Images that the first exit answered, and rightly; and images that it got wrong but was not sure of, and that "
-        f"the last exit got right. They leave by the paper's thresholds for {budget / 1e6:,.4g} million multiply-adds "
-        "per image, with which about as many leave at each exit. Which images are shown was drawn at random."
+        "Images that left at the first exit, with the right answer; and images of which the first exit was wrong but "
+        "not sure, and which left at the last, with the right answer. They leave by the paper's thresholds for "
+        f"{four_digits(budget / 1e6)} million multiply-adds per image, with which about as many leave at each exit. "
+        "Which images are shown was drawn at random."
     )
     found = easy_and_hard(evaluation, evaluation.exit_indices(budget, method="paper"))
     return Section("Easy and hard images", text, html=gallery(found, data, wanted))

@@ -18,7 +18,10 @@ from msdnet.report.charts import Pictures
 __all__ = ["Chosen", "EasyAndHard", "choose", "easy_and_hard", "even_budget", "find_labels", "gallery", "gallery_chart"]
 
 _CLASSES, _EACH, _SIDE = 6, 6, 96
-_COLUMNS = ("right at the first exit", "wrong at the first exit, right at the last")
+_COLUMNS = (
+    "right at the first exit, and left there",
+    "wrong at the first exit and passed on; right at the last, and left there",
+)
 _SEED = 0
 
 
@@ -74,11 +77,13 @@ def gallery_chart(title: str, chosen: Sequence[Chosen], data: Labelled) -> Pictu
 
 
 def find_labels(classes: Sequence[str], data: Labelled) -> list[int]:
-    """Of classes by their names."""
+    """Of classes by their names, or by what these are shown as; each once."""
+    labels = {_name(data, label): label for label in range(len(data.classes))}
+    labels |= {name: label for label, name in enumerate(data.classes)}
     for name in classes:
-        if name not in data.classes:
+        if name not in labels:
             raise ValueError(f"no class is called {name!r}; {did_you_mean(name, data.classes)}")
-    return [data.classes.index(name) for name in classes]
+    return list(dict.fromkeys(labels[name] for name in classes))
 
 
 def _name(data: Labelled, label: int) -> str:
@@ -88,8 +93,8 @@ def _name(data: Labelled, label: int) -> str:
 def _missing(chosen: Sequence[Chosen]) -> str:
     """What there is nothing of to show."""
     sentences = {
-        "No image of these classes left at the first exit and was right.": [one.easy for one in chosen],
-        "No image of these classes was wrong at the first exit, left at the last and was right.": [
+        "No image of these classes left at the first exit with the right answer.": [one.easy for one in chosen],
+        "No image of these classes was wrong at the first exit and left at the last with the right answer.": [
             one.hard for one in chosen
         ],
     }
@@ -99,18 +104,24 @@ def _missing(chosen: Sequence[Chosen]) -> str:
 def choose(found: EasyAndHard, labels: NDArray[np.int64], wanted: Sequence[int] = ()) -> Iterator[Chosen]:
     """Some classes, and for each some of its easy and of its hard images, drawn at random as in the paper.
 
-    Where none are wanted, they are those with most hard images, of which there are few, and of these first those that
-    have easy ones, too; then those with most images.
+    - wanted: without any, those that tell most
     """
-    count = int(labels.max()) + 1
-    easy_ones, hard_ones, all_images = (
-        np.bincount(labels[chosen], minlength=count) for chosen in (found.easy, found.hard, slice(None))
-    )
-    one_sided = (easy_ones == 0) | (hard_ones == 0)
-    ranked = [int(label) for label in np.lexsort((-all_images, -hard_ones, one_sided)) if all_images[label]]
-    for label in wanted or ranked[:_CLASSES]:
+    for label in wanted or _telling(found, labels)[:_CLASSES]:
         chance = np.random.default_rng((_SEED, label))  # the same images, whichever other classes are shown
         yield Chosen(label, *(_drawn(chance, (labels == label) & images) for images in found))
+
+
+def _telling(found: EasyAndHard, labels: NDArray[np.int64]) -> list[int]:
+    """Classes with hard images, of which there are few: first those that have easy ones, too, then those with most.
+
+    Rows without hard images have nothing to be compared; they are shown only where there are no others.
+    """
+    count = int(labels.max()) + 1
+    easy, hard, images = (
+        np.bincount(labels[among], minlength=count) for among in (found.easy, found.hard, slice(None))
+    )
+    shown = next(number for number in (hard, easy, images) if number.any())
+    return [int(label) for label in np.lexsort((-images, -hard, easy == 0)) if shown[label]]
 
 
 def easy_and_hard(evaluation: Evaluation, exits: NDArray[np.intp]) -> EasyAndHard:

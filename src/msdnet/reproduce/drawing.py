@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from msdnet.amounts import four_digits
 from msdnet.files import CIFAR
 from msdnet.report import write_chart
 from msdnet.report.charts import Lines
@@ -47,7 +48,7 @@ def figure_table(figure: Figure, measured: Mapping[str, Measurement]) -> list[tu
     return [
         (
             curve.name if names[curve.name] == 1 else f"{curve.name}: {curve.subjects[0].name}",
-            "  ".join(f"{place.x:,.4g}: {place.y:.{digits}f}" for place in places),
+            "  ".join(f"{four_digits(place.x)}: {place.y:.{digits}f}" for place in places),
         )
         for curve, places in figure.places(measured)
     ]

@@ -57,13 +57,16 @@ class Figure:
         return tuple(dict.fromkeys(subject for curve in self.curves for subject in curve.subjects))
 
     def places(self, measured: Mapping[str, Measurement]) -> list[tuple[Curve, list[Place]]]:
-        """The points of every curve that something is known of."""
+        """The points of every curve that something is known of, each once, from the cheapest on.
+
+        Curves may have them in the order of budgets, of which one may cost less than a smaller, or as much.
+        """
         found = []
         for curve in self.curves:
             known = [measured[subject.name] for subject in curve.subjects if subject.name in measured]
-            places = list(curve.places(known)) if known or not curve.subjects else []
+            places = curve.places(known) if known or not curve.subjects else []
             if places:
-                found.append((curve, places))
+                found.append((curve, sorted(set(places))))
         return found
 
     def can_be_drawn(self, measured: Mapping[str, Measurement]) -> bool:

@@ -1,5 +1,6 @@
 """Easy images beside hard ones (figure 6): nothing is trained, it takes a model and labelled images."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,11 +58,13 @@ class Gallery:
     """Images that left at each exit."""
     right: tuple[int, ...]
     """Of these, how many rightly."""
+    asked: tuple[str, ...] = ()
+    """Classes that were asked for; without any, those are shown that tell most."""
     classes: tuple[ShownClass, ...]
     made_by: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        make_tuples(self, "left", "right")
+        make_tuples(self, "left", "right", "asked")
         known = (c if isinstance(c, ShownClass) else from_mapping(ShownClass, c, "a class") for c in self.classes)
         object.__setattr__(self, "classes", tuple(known))
 
@@ -70,18 +73,33 @@ class Gallery:
 
     def chart(self, data: Labelled) -> Pictures:
         """Drawn from the images that it was made of."""
-        if (data.name, len(data.labels)) != (self.data, self.images):
-            raise ValueError(
-                f"the gallery is of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
-            )
+        if other := self._of_other_images(data):
+            raise ValueError(f"the gallery is {other}")
         chosen = [Chosen(data.classes.index(one.name), one.easy, one.hard) for one in self.classes]
         return gallery_chart(f"Easy and hard images of {self.model}: {self.data}", chosen, data)
+
+    def made_otherwise(self, model: Model, data: Labelled, classes: Sequence[str] | None = None) -> str:
+        """How it came about, if not by this model from these images; nothing if it did.
+
+        - classes: that are asked for; by default its own
+        """
+        if self.fingerprint != model.bundle.fingerprint:
+            return f"by another {self.model} than this"
+        if other := self._of_other_images(data):
+            return other
+        asked = self.asked if classes is None else _names(find_labels(classes, data), data)
+        return "" if asked == self.asked else f"{_said(self.asked)}, not {_said(asked)}"
+
+    def _of_other_images(self, data: Labelled) -> str:
+        if (data.name, len(data.labels)) == (self.data, self.images):
+            return ""
+        return f"of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
 
 
 def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> Gallery:
     """Ask every exit about every image.
 
-    - classes: to be shown; by default those that have most hard images
+    - classes: to be shown; by default those that tell most
     """
     manifest, wanted = model.manifest, find_labels(classes, data)
     if manifest.held_out is None:
@@ -98,6 +116,7 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
         budget=budget,
         left=tuple(np.bincount(exits, minlength=manifest.exit_count).tolist()),
         right=tuple(np.bincount(exits[rightly], minlength=manifest.exit_count).tolist()),
+        asked=_names(wanted, data),
         classes=tuple(
             ShownClass(
                 name=data.classes[one.label],
@@ -116,3 +135,12 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
 def read_gallery(path: Path) -> Gallery:
     """What was made before; `FileNotFoundError` if nothing was."""
     return from_mapping(Gallery, read_table(path, FORMAT), str(path))
+
+
+def _names(labels: Sequence[int], data: Labelled) -> tuple[str, ...]:
+    return tuple(data.classes[label] for label in labels)
+
+
+def _said(asked: Sequence[str]) -> str:
+    """As it is typed."""
+    return f"with --class {' --class '.join(map(shlex.quote, asked))}" if asked else "without --class"
