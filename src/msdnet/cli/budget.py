@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msdnet.amounts import parse_budgets
+from msdnet.amounts import four_digits, parse_budgets
 from msdnet.checks import check_svg_writable
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, Threads
@@ -67,10 +67,10 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
 
 def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]:
     """The budgets that a model can keep; the others are told of."""
-    too_low = [f"{budget / 1e6:,.4g} M" for budget in budgets if budget < least]
+    too_low = [f"{four_digits(budget / 1e6)} M" for budget in budgets if budget < least]
     if too_low:
         told = f"{name} has no figures for {', '.join(too_low)}"
-        typer.echo(f"msdnet: {told}: its first exit takes {least / 1e6:,.4g} M", err=True)
+        typer.echo(f"msdnet: {told}: its first exit takes {four_digits(least / 1e6)} M", err=True)
     return [budget for budget in budgets if budget >= least]
 
 
@@ -84,8 +84,8 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     for row in rows:
         bar = "\u2588" * round(1 + (_BAR - 1) * (row["accuracy"] - least) / span)
         share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
-        spent = f"{row['spent'] / 1e6:,.4g} M"
-        table.add_row(f"{row['budget'] / 1e6:,.4g} M", share, spent, f"{100 * row['accuracy']:.1f}", bar)
+        spent = f"{four_digits(row['spent'] / 1e6)} M"
+        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}", bar)
     print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None

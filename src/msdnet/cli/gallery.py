@@ -40,25 +40,23 @@ def show_gallery(
     """Make it and draw it; or draw what was made before, from the same images. Another's is never replaced."""
     import msdnet
     from msdnet.report import write_chart
-    from msdnet.reproduce import GALLERY, GALLERY_MODEL, make_gallery, read_gallery
+    from msdnet.reproduce import GALLERY_MODEL, gallery_name, make_gallery, read_gallery
 
-    if draw and classes:
-        raise ValueError("--draw shows the classes that were chosen before, so that --class is of no use with it")
     loaded = msdnet.load(model or GALLERY_MODEL)
-    name = GALLERY if loaded.manifest.name == GALLERY_MODEL else f"{GALLERY}_{loaded.manifest.name}"
+    images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
+    name = gallery_name(loaded, images, classes)
     file = results / f"{name}.json"
     before = read_gallery(file) if file.exists() else None
     if draw and before is None:
         raise ValueError(f"{file}: nothing is measured yet that could be drawn")
-    images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
-    if before is not None and (other := before.made_otherwise(loaded, images, None if draw else classes)):
+    if before is not None and (other := before.made_otherwise(loaded, images, classes)):
         way_out = "give the same (--model, --data)" if draw else "give another folder (--results), or delete it"
         raise ValueError(f"{file}: made {other}; {way_out}")
     made = before if draw and before is not None else make_gallery(loaded, images, classes)
     written = write_chart(made.chart(images), figures / f"{name}.svg")
     if not draw:
         made.save(file)
-    claims = judged(GALLERY, {})
+    claims = judged("gallery", {})
     if as_json:
         files = [str(path) for path in written]
         typer.echo(json.dumps({"gallery": asdict(made), "claims": claims_as_values(claims), "files": files}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.amounts import in_millions, parse_budgets
+from msdnet.amounts import four_digits, in_millions, parse_budgets
 from msdnet.cli.budget import that_reach
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
@@ -222,7 +222,7 @@ def _points_table(title: str, points: "Sequence[BudgetPoint]", whole: bool, chos
     table.title_justify = "left"
     for point in points:
         table.add_row(
-            f"{point.budget / 1e6:,.4g} M",
+            f"{four_digits(point.budget / 1e6)} M",
             f"{100 * point.accuracy:.2f}%",
             f"{point.cost / 1e6:,.2f} +- {point.cost_error / 1e6:.2f} M",
             *([f"{point.lazy_cost / 1e6:,.2f} M"] if whole else []),

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from msdnet.extras import imported_later
 from msdnet.reproduce.catalogue import EXPERIMENTS, find_experiment
 from msdnet.reproduce.experiment import Experiment
-from msdnet.reproduce.gallery import GALLERY, GALLERY_MODEL, GALLERY_TITLE, Gallery, make_gallery, read_gallery
+from msdnet.reproduce.gallery import (
+    GALLERY,
+    GALLERY_MODEL,
+    GALLERY_TITLE,
+    Gallery,
+    gallery_name,
+    make_gallery,
+    read_gallery,
+)
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
 
 if TYPE_CHECKING:
@@ -39,6 +47,7 @@ __all__ = [
     "ensembles_to_measure",
     "figure_table",
     "find_experiment",
+    "gallery_name",
     "judge",
     "judge_all",
     "make_gallery",

@@ -1,5 +1,6 @@
 """Easy images beside hard ones (figure 6): nothing is trained, it takes a model and labelled images."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,10 +18,20 @@ from msdnet.report.gallery import Chosen, choose, easy_and_hard, even_budget, fi
 from msdnet.reproduce.measurement import save_result
 from msdnet.runtime import Model
 
-__all__ = ["GALLERY", "GALLERY_MODEL", "GALLERY_TITLE", "Gallery", "ShownClass", "make_gallery", "read_gallery"]
+__all__ = [
+    "GALLERY",
+    "GALLERY_MODEL",
+    "GALLERY_TITLE",
+    "Gallery",
+    "ShownClass",
+    "gallery_name",
+    "make_gallery",
+    "read_gallery",
+]
 
 GALLERY, GALLERY_TITLE = "gallery", "Easy and hard images of a model"
 GALLERY_MODEL = "cifar10-anytime"
+_LONGEST_NAME = 100  # file systems end at 255 bytes; of two that begin alike, the second is refused
 FORMAT = 1
 
 
@@ -78,16 +89,13 @@ class Gallery:
         chosen = [Chosen(data.classes.index(one.name), one.easy, one.hard) for one in self.classes]
         return gallery_chart(f"Easy and hard images of {self.model}: {self.data}", chosen, data)
 
-    def made_otherwise(self, model: Model, data: Labelled, classes: Sequence[str] | None = None) -> str:
-        """How it came about, if not by this model from these images; nothing if it did.
-
-        - classes: that are asked for; by default its own
-        """
+    def made_otherwise(self, model: Model, data: Labelled, classes: Sequence[str]) -> str:
+        """How it came about, if not by this model from these images with these classes asked for; else nothing."""
         if self.fingerprint != model.bundle.fingerprint:
             return f"by another {self.model} than this"
         if other := self._of_other_images(data):
             return other
-        asked = self.asked if classes is None else _names(find_labels(classes, data), data)
+        asked = _names(find_labels(classes, data), data)
         return "" if asked == self.asked else f"{_said(self.asked)}, not {_said(asked)}"
 
     def _of_other_images(self, data: Labelled) -> str:
@@ -130,6 +138,13 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
         ),
         made_by=describe_machine(),
     )
+
+
+def gallery_name(model: Model, data: Labelled, classes: Sequence[str] = ()) -> str:
+    """Of its files: by the model, if it is not that of the package, and by the classes that are asked for."""
+    name = model.manifest.name
+    parts = (GALLERY, *([] if name == GALLERY_MODEL else [name]), *_names(find_labels(classes, data), data))
+    return re.sub(r"[^\w.-]+", "-", "_".join(parts))[:_LONGEST_NAME]
 
 
 def read_gallery(path: Path) -> Gallery:
