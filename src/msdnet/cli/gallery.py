@@ -40,7 +40,7 @@ def show_gallery(
     """Make it and draw it; or draw what was made before, from the same images. Another's is never replaced."""
     import msdnet
     from msdnet.report import write_chart
-    from msdnet.reproduce import GALLERY_MODEL, gallery_name, make_gallery, read_gallery
+    from msdnet.reproduce import GALLERY, GALLERY_MODEL, gallery_name, make_gallery, read_gallery
 
     loaded = msdnet.load(model or GALLERY_MODEL)
     images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
@@ -56,7 +56,7 @@ def show_gallery(
     written = write_chart(made.chart(images), figures / f"{name}.svg")
     if not draw:
         made.save(file)
-    claims = judged("gallery", {})
+    claims = judged(GALLERY, {})
     if as_json:
         files = [str(path) for path in written]
         typer.echo(json.dumps({"gallery": asdict(made), "claims": claims_as_values(claims), "files": files}))
