@@ -7,10 +7,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from msdnet.cli.reproduce import _changes, _find
 from msdnet.extras import install
-from msdnet.reproduce import Experiment, find_experiment
+from msdnet.reproduce import Experiment, Failure, Workshop, find_experiment
 from msdnet.reproduce.subjects import Joint, trained_for
 from tests.helpers import run_here
 from tests.unit.test_reproduce import measured, point
@@ -60,6 +61,7 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         ),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
+        (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
         (["gallery", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["gallery", "--draw", "--class", "cat"], "--draw shows the classes that were chosen before"),
@@ -143,6 +145,25 @@ def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
         done = run("densenet-star", "--draw", *options)
         assert done.stderr.startswith(message)
         assert bool(done.returncode) == bool(message)
+
+
+def test_how_images_are_read_makes_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("photos/train/ant", "photos/train/bee", "photos/val/ant", "photos/val/bee"):
+        (tmp_path / folder).mkdir(parents=True)
+        for number in range(9):
+            Image.new("RGB", (8, 8)).save(tmp_path / folder / f"{number}.png")
+    shops: list[Workshop] = []
+
+    def carry_out(shop: Workshop, *_: object, **__: object) -> list[Failure]:
+        shops.append(shop)
+        return []
+
+    monkeypatch.setattr(Workshop, "carry_out", carry_out)
+    assert run("anytime-imagenet", "--data", "photos", "--workers", "2", "--skip-unreadable").returncode == 0
+    assert run("anytime-imagenet", "--data", "photos").returncode == 0
+    assert [(shop.data.workers, shop.data.unreadable) for shop in shops] == [(2, "skip"), (None, "fatal")]
+    assert {str(shop.results) for shop in shops} == {"results/reproduction"}
 
 
 def classes_of(experiment: Experiment) -> set[int]:

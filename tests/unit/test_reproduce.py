@@ -248,8 +248,10 @@ def test_a_measurement_that_fails_is_tried_once_more_and_told_of_once(
         return measure(*arguments)
 
     monkeypatch.setattr("msdnet.reproduce.workshop.measure", fails_at_first)
-    here = workshop(images, tmp_path)
+    said: list[str] = []
+    here = workshop(images, tmp_path, said)
     assert here.carry_out([RESNET]) == failures
+    assert sum("failed" in line for line in said) == 1
     assert here.file_of(RESNET).exists() is not bool(failures)
 
 

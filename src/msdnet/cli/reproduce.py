@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from msdnet.checks import check_folder_writable
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import plan_gallery, show_gallery
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Device, Json, Subset
+from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
@@ -81,6 +81,8 @@ def reproduce(
     epochs: Epochs = None,
     batch_size: BatchSize = None,
     subset: Subset = None,
+    workers: Workers = None,
+    skip_unreadable: SkipUnreadable = False,
     device: Device = None,
     model: ModelName = None,
     classes: Classes = None,
@@ -106,7 +108,8 @@ def reproduce(
     drawn = figures or results / "figures"
     if name == GALLERY:
         trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
-        _refuse(name, trains | {"--only": only, "--device": device})
+        reads = {"--workers": workers, "--skip-unreadable": skip_unreadable or None}
+        _refuse(name, trains | reads | {"--only": only, "--device": device})
         if plan:
             plan_gallery(model, as_json)
         else:
@@ -118,7 +121,8 @@ def reproduce(
     from msdnet.reproduce import Workshop, measured_of  # with torch, which wrong names are not to wait for
 
     _check_places(device, None if plan else figures)
-    config = _data_config(experiment.dataset, data, subset, needed=not (plan or draw))
+    reading = {"workers": workers, "unreadable": "skip" if skip_unreadable else "fatal"}
+    config = _data_config(experiment.dataset, data, needed=not (plan or draw), subset=subset, **reading)
     say = partial(typer.echo, err=as_json)
     workshop = Workshop(config, results, runs, device=device, at_once=at_once, say=say, name=experiment.dataset)
     measured = measured_of(experiment, workshop)  # what cannot be drawn with the rest is better told before training
@@ -211,14 +215,14 @@ def _reproduce(
         raise ValueError(f"these came to nothing: {names}; see above why")
 
 
-def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed: bool) -> "DataConfig":
+def _data_config(dataset: str, data: Path | None, *, needed: bool, **options: Any) -> "DataConfig":
     from msdnet.data import DataConfig
     from msdnet.files import CIFAR, FOLDER
 
     root = None if data is None else str(data)
     if dataset in CIFAR:
-        return DataConfig(dataset=dataset, root=root, subset=subset)
-    return DataConfig(dataset=FOLDER, root=root if needed or root else ".", subset=subset)
+        return DataConfig(dataset=dataset, root=root, **options)
+    return DataConfig(dataset=FOLDER, root=root if needed or root else ".", **options)
 
 
 def _list(name: str | None, as_json: bool) -> None:

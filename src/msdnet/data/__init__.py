@@ -7,7 +7,7 @@ import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard, UnreadableImageError
 from msdnet.data.cifar import CifarData
 from msdnet.files import CIFAR, FOLDER, Part, Unreadable, data_root
 
@@ -22,6 +22,7 @@ __all__ = [
     "Part",
     "Shard",
     "Unreadable",
+    "UnreadableImageError",
     "open_data",
 ]
 

@@ -12,7 +12,7 @@ import torch
 from msdnet.bundle import RUN
 from msdnet.checks import check_folder_writable, check_same, from_mapping
 from msdnet.config import NetworkConfig
-from msdnet.data import DataConfig, ImageData, open_data
+from msdnet.data import DataConfig, ImageData, UnreadableImageError, open_data
 from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
 from msdnet.naming import counted
@@ -33,6 +33,7 @@ from msdnet.training.distributed import (
 from msdnet.training.record import describe_data, read_run, read_summary
 from msdnet.training.side_by_side import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT
+from msdnet.writing import is_disk_full
 
 __all__ = ["Failure", "Standing", "Workshop"]
 
@@ -119,7 +120,9 @@ class Workshop:
             for one in beside:
                 path = self.file_of(wanted[0]).with_stem(one.name)
                 hint = "made of other images than those here; give these, or another folder for results (--results)"
-                check_same(f"{path}: {hint}: images", one.images, here)
+                # Which of them can be read is known only when they are.
+                images = {name: value for name, value in one.images.items() if name != "unreadable"}
+                check_same(f"{path}: {hint}: images", images, here)
         return self._carry_out(wanted, data)
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
@@ -135,7 +138,7 @@ class Workshop:
                 ready.append(subject)
             elif subject.name not in told:
                 failures.append(Failure(subject.name, f"not measured without {', '.join(without)}"))
-        failures += self._do(partial(self._measure, data), ready, 1)
+        failures += self._do(partial(self._measure, data), ready, 1, told=failures)
         # What could not be measured after its training was tried once more.
         still = {failure.name: failure for failure in failures}
         measured = {subject.name for subject in ready if self.file_of(subject).exists()}
@@ -151,12 +154,23 @@ class Workshop:
 
         return sorted(networks, key=cost, reverse=True)
 
-    def _do(self, work: Callable[[Any, StopSignal], None], subjects: Sequence[Subject], at_once: int) -> list[Failure]:
+    def _do(
+        self,
+        work: Callable[[Any, StopSignal], None],
+        subjects: Sequence[Subject],
+        at_once: int,
+        told: Sequence[Failure] = (),
+    ) -> list[Failure]:
+        """What came to nothing, told of unless it was before. What every other one would meet as well is raised."""
         jobs = [partial(work, subject) for subject in subjects]
         failures = []
         for done in together(jobs, at_once=at_once, device=pick_device(self.device)):
-            if done.error is not None:
-                failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
+            if done.error is None:
+                continue
+            if isinstance(done.error, UnreadableImageError) or is_disk_full(done.error):
+                raise done.error
+            failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
+            if failures[-1] not in told:
                 self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
@@ -164,6 +178,8 @@ class Workshop:
         """The system's own errors have a file and a reason, ours a sentence; of a damaged run, what can be done."""
         named = isinstance(error, OSError) and error.filename is not None
         why = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            return why  # the place is at fault, and the run is whole
         damaged = [run for run in map(self.run_of, trained_for(subject)) if f"{run}/" in why]
         return f"{why}; without {damaged[0]} it would be trained anew" if damaged else why
 
@@ -179,11 +195,13 @@ class Workshop:
 
     def _trained(self, data: ImageData, trained: Trained, stop: StopSignal) -> Summary:
         folder, options = self.run_of(trained), {"device": self.device, "stop": stop}
+        reading = {"root": self.data.root, "workers": self.data.workers}
+        reading |= {"unreadable": "skip"} if self.data.unreadable == "skip" else {}
         display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
             self._check_run(trained, data)
             self.say(f"{trained.name}: {_goes_on(self._progress(trained))}")
-            return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
+            return resume(folder, display=display, **options, **reading)  # type: ignore[arg-type]
         return train(
             trained.recipe,
             data=self.data,
@@ -208,6 +226,8 @@ class Workshop:
         measured = measure(subject, network, data, [run.facts for run in runs], training, stop)
         measured.save(self.file_of(subject))
         self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
+        for part, count in measured.images.get("unreadable", {}).items():
+            self.say(f"{subject.name}: images of the part {part} that could not be read and are left out: {count:,}")
 
     def _check_run(self, trained: Trained, data: ImageData) -> None:
         """Refuse a run that was made for something else, or on other images."""
