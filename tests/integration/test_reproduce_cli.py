@@ -1,18 +1,23 @@
 """`msdnet reproduce`, the command."""
 
+import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from msdnet.cli.reproduce import _changes, _find
+from msdnet.cli.reproduce import _find, _tried
+from msdnet.data import DataConfig, open_data
 from msdnet.extras import install
 from msdnet.reproduce import Experiment, Failure, Workshop, find_experiment
-from msdnet.reproduce.subjects import Joint, trained_for
+from msdnet.reproduce.imagenet import MSDNETS
+from msdnet.reproduce.subjects import Joint, Trained, trained_for
+from msdnet.training.record import describe_data
 from tests.helpers import run_here
 from tests.unit.test_reproduce import measured, point
 
@@ -60,6 +65,8 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
             "nowhere: no such folder; --data or MSDNET_DATA must name the folder that holds cifar-100-binary/",
         ),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
+        (["anytime-imagenet"], "no folder of images is named: --data (in Python, root) or MSDNET_DATA must name it"),
+        (["densenet-star", "--draw", "--results", __file__], "test_reproduce_cli.py: a file, not a folder for results"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
@@ -133,9 +140,14 @@ def test_a_plan_says_what_its_times_are_worth(tmp_path: Path) -> None:
 
 
 def test_what_makes_a_try_is_told_in_words() -> None:
-    assert _changes(None, None, None) == []
-    assert _changes(1, 32, 3000) == ["1 epoch", "batches of 32", "3,000 images"]
-    assert _changes(21, None, None) == ["21 epochs"]
+    experiment = find_experiment("ablation")
+    assert _tried(experiment, None, None, None) == experiment
+    for made, told in (
+        ((1, 32, 3000), "1 epoch, batches of 32, 3,000 images"),
+        ((21, None, None), "21 epochs"),
+        ((None, None, 999_999), "45,000 images"),
+    ):
+        assert _tried(experiment, *made).title == f"{experiment.title} (a try: {told})"
 
 
 def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,12 +159,18 @@ def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert bool(done.returncode) == bool(message)
 
 
+def paint_photos(folder: Path, images: int = 10, classes: Sequence[str] = ("ant", "bee")) -> Path:
+    """In ImageNet's layout, so many of each class."""
+    for part, name in itertools.product(("train", "val"), classes):
+        (folder / part / name).mkdir(parents=True)
+        for number in range(images):
+            Image.new("RGB", (8, 8)).save(folder / part / name / f"{number}.png")
+    return folder
+
+
 def test_how_images_are_read_makes_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for folder in ("photos/train/ant", "photos/train/bee", "photos/val/ant", "photos/val/bee"):
-        (tmp_path / folder).mkdir(parents=True)
-        for number in range(9):
-            Image.new("RGB", (8, 8)).save(tmp_path / folder / f"{number}.png")
+    paint_photos(tmp_path / "photos")
     shops: list[Workshop] = []
 
     def carry_out(shop: Workshop, *_: object, **__: object) -> list[Failure]:
@@ -164,6 +182,62 @@ def test_how_images_are_read_makes_no_try(tmp_path: Path, monkeypatch: pytest.Mo
     assert run("anytime-imagenet", "--data", "photos").returncode == 0
     assert [(shop.data.workers, shop.data.unreadable) for shop in shops] == [(2, "skip"), (None, "fatal")]
     assert {str(shop.results) for shop in shops} == {"results/reproduction"}
+
+
+def make_up_folder_results(folder: Path, data: Path, **changes: object) -> None:
+    """Of the MSDNets and the rest of anytime-imagenet on this folder."""
+    opened = open_data(DataConfig(dataset="folder", root=str(data)))
+    experiment = find_experiment("anytime-imagenet", classes=len(opened.classes))
+    for subject in experiment.everyone.values():
+        exits = 1 if isinstance(subject, Trained) and subject.name not in MSDNETS else 5
+        made = replace(
+            measured(subject.name, tuple(range(10_000_000, 60_000_000, 10_000_000))[:exits], (0.5,) * exits),
+            network=subject.network.to_dict(),
+            recipe=asdict(subject.recipe),
+            seeds=tuple(one.seed for one in trained_for(subject)),
+            images={**describe_data(opened), "test": opened.size("test"), **changes},
+        )
+        made.save(folder / "imagenet" / f"{subject.name}.json")
+
+
+def test_results_of_other_images_are_refused_also_where_nothing_is_to_be_trained(tmp_path: Path) -> None:
+    photos, results = paint_photos(tmp_path / "photos"), tmp_path / "results"
+    make_up_folder_results(results, photos)
+    command = ["anytime-imagenet", "--results", str(results), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    for options in ([], ["--draw"], ["--plan"]):
+        assert run(*command, *options, "--data", str(photos)).returncode == 0
+        others = paint_photos(tmp_path / f"others{len(options)}{options}", classes=("ant", "cat"))
+        done = run(*command, *options, "--data", str(others))
+        assert done.returncode == 1
+        assert "made of other images than those here" in done.stderr
+        assert "classes is ['ant', 'bee'], not ['ant', 'cat']" in done.stderr
+
+
+def test_cifar_too_must_be_where_it_is_named(tmp_path: Path) -> None:
+    make_up_results(tmp_path / "results", "densenet-star")
+    done = run("densenet-star", "--draw", "--results", str(tmp_path / "results"), "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert "no cifar-100-binary/" in done.stderr
+
+
+def test_a_plan_counts_the_images_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = paint_photos(tmp_path / "photos", images=30)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    seconds: list[int] = []
+
+    def note(_trained: Trained, _side: int, images: int, _device: object) -> float:
+        seconds.append(images)
+        return float(images)
+
+    monkeypatch.setattr("msdnet.reproduce.plan._training_seconds", note)
+    plan = ["anytime-imagenet", "--plan", "--only", "imagenet_4", *places]
+    assert "training images: 54\n" in run(*plan, "--data", str(photos)).stdout
+    assert "(a try: 54 images); training images: 54\n" in run(*plan, "--data", str(photos), "--subset", "99999").stdout
+    assert "training images: 1,231,167, ImageNet's, since no folder is named (--data)\n" in run(*plan).stdout
+    monkeypatch.setenv("MSDNET_DATA", str(photos))
+    told = json.loads(run(*plan, "--subset", "20", "--json").stdout)
+    assert (told["seconds"], told["training_images"], told["images_known"]) == (20, 20, True)
+    assert seconds == [54, 54, 1_231_167, 20]
 
 
 def classes_of(experiment: Experiment) -> set[int]:

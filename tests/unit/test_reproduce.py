@@ -60,6 +60,7 @@ SMALL = Experiment(
         ),
         Figure("small_budgeted", "Small networks, budgeted", (Curve("pair", (PAIR,), budgeted),)),
     ),
+    training_images=90,
 )
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msdnet.checks import check_folder_writable
+from msdnet.checks import check_folder_writable, instead_of_folder
 from msdnet.cli.claims import claims_as_values, judged, show_claims
-from msdnet.cli.gallery import plan_gallery, show_gallery
+from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers
 
@@ -102,34 +102,38 @@ def reproduce(
         return
     if plan and draw:
         raise ValueError("--plan and --draw: one or the other")
-    changes = _changes(epochs, batch_size, subset)
-    place = "try" if changes else "reproduction"
-    results, runs = results or Path("results", place), runs or Path("runs", place)
+    trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
+    place = "reproduction" if set(trains.values()) == {None} else "try"
+    results, runs = _folder(results, "results", place), _folder(runs, "runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
-        trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
         reads = {"--workers": workers, "--skip-unreadable": skip_unreadable or None}
         _refuse(name, trains | reads | {"--only": only, "--device": device})
-        if plan:
-            plan_gallery(model, as_json)
-        else:
-            show_gallery(model, data, classes or [], results=results, figures=drawn, draw=draw, as_json=as_json)
+        show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     _refuse(name, {"--model": model, "--class": classes})
-    experiment = _find(name, data, epochs, batch_size).tried_with(*changes, subset=subset)
+    experiment = _find(name, data, epochs, batch_size)
     chosen = _chosen(experiment, only or [])
-    from msdnet.reproduce import Workshop, measured_of  # with torch, which wrong names are not to wait for
+    from msdnet.reproduce import Workshop  # with torch, which wrong names are not to wait for
 
     _check_places(device, None if plan else figures)
-    reading = {"workers": workers, "unreadable": "skip" if skip_unreadable else "fatal"}
-    config = _data_config(experiment.dataset, data, needed=not (plan or draw), subset=subset, **reading)
+    named = _named(experiment.dataset, data)
+    config = _data_config(experiment.dataset, named, subset, workers, skip_unreadable, needed=not (plan or draw))
     say = partial(typer.echo, err=as_json)
     workshop = Workshop(config, results, runs, device=device, at_once=at_once, say=say, name=experiment.dataset)
-    measured = measured_of(experiment, workshop)  # what cannot be drawn with the rest is better told before training
-    if plan:
-        _plan(experiment, workshop, chosen, as_json)
-    else:
-        _reproduce(experiment, workshop, chosen, measured, drawn, draw=draw, as_json=as_json)
+    experiment = experiment if named is None else experiment.on(workshop.opened.size("train"))
+    experiment = _tried(experiment, epochs, batch_size, subset)
+    measured = _measured(experiment, workshop, is_here=named is not None)
+    do = _plan if plan else partial(_reproduce, known=measured, figures=drawn, draw=draw)
+    do(experiment, workshop, chosen, as_json=as_json)
+
+
+def _folder(given: Path | None, kind: str, place: str) -> Path:
+    """The one that was given, or the usual one; a file cannot be one."""
+    folder = given or Path(kind, place)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{instead_of_folder(folder)} for {kind} (--{kind})")
+    return folder
 
 
 def _check_places(device: str | None, figures: Path | None) -> None:
@@ -141,16 +145,26 @@ def _check_places(device: str | None, figures: Path | None) -> None:
         check_folder_writable(figures)
 
 
-def _changes(epochs: int | None, batch_size: int | None, subset: int | None) -> list[str]:
-    """What makes a try of an experiment, in words."""
+def _measured(experiment: "Experiment", workshop: "Workshop", *, is_here: bool) -> "dict[str, Measurement]":
+    """What is known: that it cannot be drawn with the rest, or is of other images, is better told before training."""
+    from msdnet.reproduce import measured_of
+
+    measured = measured_of(experiment, workshop)
+    if is_here:
+        workshop.check_images(measured.values())
+    return measured
+
+
+def _tried(experiment: "Experiment", epochs: int | None, batch_size: int | None, subset: int | None) -> "Experiment":
+    """A try, if there is anything that makes one, in words."""
     told = []
     if epochs is not None:
         told.append("1 epoch" if epochs == 1 else f"{epochs} epochs")
     if batch_size is not None:
         told.append(f"batches of {batch_size}")
     if subset is not None:
-        told.append(f"{subset:,} images")
-    return told
+        told.append(f"{min(subset, experiment.training_images):,} images")
+    return experiment.tried_with(*told, subset=subset)
 
 
 def _refuse(name: str, options: Mapping[str, object]) -> None:
@@ -161,18 +175,30 @@ def _refuse(name: str, options: Mapping[str, object]) -> None:
 
 
 def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | None) -> "Experiment":
-    from msdnet.files import CIFAR, data_root, find_classes
+    from msdnet.files import CIFAR, find_classes
     from msdnet.reproduce import find_experiment
 
     found = find_experiment(name, epochs=epochs, batch_size=batch_size)
-    root = data_root(data)
-    if found.dataset in CIFAR or root is None:
+    folder = None if found.dataset in CIFAR else _named(found.dataset, data)
+    classes = () if folder is None else find_classes(folder)  # which may be others than ImageNet's
+    if not classes:
         return found
-    classes = find_classes(root)
-    if not classes or any(layout.folder in classes for _, layout in CIFAR.items()):
-        return found  # MSDNET_DATA may stand for CIFAR, which must not get in the way of --plan and --draw
-    # A folder, which may have other classes than ImageNet's.
     return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(classes))
+
+
+def _named(dataset: str, data: Path | None) -> Path | None:
+    """The folder that is named for these data.
+
+    MSDNET_DATA may stand for others, which must not get in the way of --plan and --draw.
+    """
+    from msdnet.files import CIFAR, data_root, find_classes
+
+    root = data_root(data)
+    if data is not None or dataset in CIFAR or root is None:
+        return data
+    classes = find_classes(root)
+    of_cifar = any(layout.folder in classes for _, layout in CIFAR.items())
+    return root if classes and not of_cifar else None
 
 
 def _chosen(experiment: "Experiment", only: list[str]) -> list["Subject"]:
@@ -190,9 +216,9 @@ def _reproduce(
     experiment: "Experiment",
     workshop: "Workshop",
     chosen: list["Subject"],
+    *,
     known: "Mapping[str, Measurement]",
     figures: Path,
-    *,
     draw: bool,
     as_json: bool,
 ) -> None:
@@ -215,11 +241,15 @@ def _reproduce(
         raise ValueError(f"these came to nothing: {names}; see above why")
 
 
-def _data_config(dataset: str, data: Path | None, *, needed: bool, **options: Any) -> "DataConfig":
+def _data_config(
+    dataset: str, named: Path | None, subset: int | None, workers: int | None, skip_unreadable: bool, *, needed: bool
+) -> "DataConfig":
     from msdnet.data import DataConfig
     from msdnet.files import CIFAR, FOLDER
 
-    root = None if data is None else str(data)
+    root = None if named is None else str(named)
+    options: dict[str, Any] = {"unreadable": "skip" if skip_unreadable else "fatal"}
+    options |= {"subset": subset, "workers": workers}
     if dataset in CIFAR:
         return DataConfig(dataset=dataset, root=root, **options)
     return DataConfig(dataset=FOLDER, root=root if needed or root else ".", **options)
@@ -247,7 +277,9 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     from msdnet.reproduce import ensembles_to_measure, make_plan
     from msdnet.training.display import duration
 
-    found = []
+    images, found = experiment.training_images, []
+    assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
+    typer.echo(f"{experiment.title}; training images: {images:,}{assumed}", err=as_json)
     for planned in make_plan(experiment, workshop, chosen):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
@@ -258,7 +290,7 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     names = [ensemble.name for ensemble in ensembles]
     if as_json:
         values = {"networks": [asdict(planned) for planned in found], "seconds": total, "ensembles": names}
-        typer.echo(json.dumps(values))
+        typer.echo(json.dumps(values | {"training_images": images, "images_known": experiment.images_known}))
         return
     typer.echo(
         f"\nTo train: {duration(total)}, one network after the other; measuring is not in it. This is an estimate by a "

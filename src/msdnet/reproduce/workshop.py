@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from msdnet.files import FOLDER, SIDE
 from msdnet.naming import counted
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.reproduce.measure import measure
-from msdnet.reproduce.measurement import Measurement, read_measurement
+from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
 from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
@@ -64,7 +64,12 @@ class Workshop:
     time: SharedTime = field(default_factory=SharedTime, repr=False, compare=False)
     """Of the machine, for those that are trained side by side."""
 
-    def file_of(self, subject: Subject) -> Path:
+    @cached_property
+    def opened(self) -> ImageData:
+        """The data. Of a folder all images are found by this, and none is read."""
+        return open_data(self.data.found(), pick_device(self.device))
+
+    def file_of(self, subject: Subject | Measurement) -> Path:
         return self.results / (self.name or self.data.dataset) / f"{subject.name}.json"
 
     def run_of(self, trained: Trained) -> Path:
@@ -113,17 +118,22 @@ class Workshop:
         if not wanted:
             return []
         with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
-            data = open_data(self.data.found(), device)
+            data = self.opened
             for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
                 check_folder_writable(folder)
-            here = {**describe_data(data), "test": data.size("test")}
-            for one in beside:
-                path = self.file_of(wanted[0]).with_stem(one.name)
-                hint = "made of other images than those here; give these, or another folder for results (--results)"
-                # Which of them can be read is known only when they are.
-                images = {name: value for name, value in one.images.items() if name != "unreadable"}
-                check_same(f"{path}: {hint}: images", images, here)
+            self.check_images(beside)
         return self._carry_out(wanted, data)
+
+    def check_images(self, measured: Iterable[Measurement]) -> None:
+        """Refuse what was measured of other images than those that are here."""
+        here, refused = {**describe_data(self.opened), "test": self.opened.size("test")}, Refused()
+        hint = "made of other images than those here; give these, or another folder for results (--results)"
+        for one in measured:
+            # Which of them can be read is known only when they are.
+            images = {name: value for name, value in one.images.items() if name != "unreadable"}
+            with refused.noting(self.file_of(one)):
+                check_same(f"{self.file_of(one)}: {hint}: images", images, here)
+        refused.tell()
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
         needed = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
