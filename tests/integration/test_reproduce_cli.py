@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from msdnet.cli.claims import judged, why_not_judged
 from msdnet.cli.reproduce import _find, _tried
 from msdnet.data import DataConfig, open_data
 from msdnet.extras import install
@@ -211,6 +212,53 @@ def test_results_of_other_images_are_refused_also_where_nothing_is_to_be_trained
         assert done.returncode == 1
         assert "made of other images than those here" in done.stderr
         assert "classes is ['ant', 'bee'], not ['ant', 'cat']" in done.stderr
+
+
+def test_results_of_a_folder_of_ones_own_are_drawn_with_its_name(tmp_path: Path) -> None:
+    make_up_folder_results(tmp_path / "results", paint_photos(tmp_path / "photos"))
+    done = run("anytime-imagenet", "--draw", "--results", str(tmp_path / "results"))
+    assert done.stderr.startswith("msdnet: no folder of images is named (--data), so results must be of ImageNet: ")
+    assert "classes is 2, not 1000" in done.stderr
+
+
+def test_claims_are_judged_neither_by_another_folder_nor_by_a_try(tmp_path: Path) -> None:
+    photos, results = paint_photos(tmp_path / "photos"), tmp_path / "results"
+    make_up_folder_results(results, photos)
+    draw = ["anytime-imagenet", "--draw", "--results", str(results), "--data", str(photos)]
+    why = "the paper's are of ImageNet's 1,000 classes, and these are 2 of another folder"
+    assert f"The paper's 2 claims that this touches cannot be judged: {why}.\n" in run(*draw).stdout
+    assert {claim["reason"] for claim in json.loads(run(*draw, "--json").stdout)["claims"]} == {why}
+    a_try = find_experiment("densenet-star").tried_with("1 epoch")
+    assert why_not_judged(a_try) == "this is a try"
+    assert {found for _, found in judged(a_try.name, {}, "this is a try")} == {None}
+    assert why_not_judged(find_experiment("densenet-star")) is None
+
+
+def test_where_nothing_is_measured_the_way_to_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    nothing = (
+        "msdnet: results/reproduction: nothing is measured yet that could be drawn; the same command without --draw "
+        "measures it"
+    )
+    done = run("densenet-star", "--draw", "--json")
+    assert (done.returncode, done.stderr) == (1, f"{nothing}\n")
+    told = json.loads(done.stdout)
+    assert told["missing"] == [one.name for one in find_experiment("densenet-star").subjects]
+    assert told["files"] == []
+    make_up_results(tmp_path / "results/try", "densenet-star")
+    hint = "there is a try in results/try, which is drawn with the options that made it (--epochs, ...)"
+    assert run("densenet-star", "--draw").stderr == f"{nothing}; {hint}\n"
+
+
+def test_a_figure_of_which_nothing_is_known_has_no_heading(tmp_path: Path) -> None:
+    make_up_results(tmp_path, "densenet-star")
+    for path in (tmp_path / "cifar100").iterdir():
+        if path.stem != "densenet_bc_28_12":
+            path.unlink()
+    anytime, budgeted = (figure.title for figure in find_experiment("densenet-star").figures)
+    told = run("densenet-star", "--draw", "--results", str(tmp_path)).stdout
+    assert budgeted in told
+    assert anytime not in told
 
 
 def test_cifar_too_must_be_where_it_is_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import IO
@@ -10,6 +11,7 @@ import pytest
 
 from msdnet.data import UnreadableImageError
 from msdnet.reproduce.drawing import measured_of
+from msdnet.training import Interrupted
 from tests.unit.test_reproduce import CLASSES, MANY_EXITS, RESNET, SMALL, paint_images, workshop
 
 
@@ -72,6 +74,34 @@ def test_a_full_disk_ends_it_and_blames_no_run(whole: Path, tmp_path: Path, monk
     assert sum(here.standing(one) == "begun" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
     monkeypatch.undo()
     assert here.carry_out([RESNET, MANY_EXITS]) == []
+
+
+def test_another_process_that_trains_there_is_told_of_before_anything_else(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.unit.test_training import StopAt
+
+    said: list[str] = []
+    here = workshop(whole, tmp_path, said)
+    with monkeypatch.context() as patch:
+        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(2))
+        with pytest.raises(Interrupted):
+            here.carry_out([RESNET])
+    said.clear()
+    with (here.run_of(RESNET) / "run.json").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (failure,) = here.carry_out([RESNET])
+    assert failure.why == f"{here.run_of(RESNET)}: another process is training here"
+    assert not any("goes on" in line for line in said)
+
+
+def test_of_several_processes_the_first_alone_speaks(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setenv("RANK", "1")
+    assert workshop(whole, tmp_path, said).carry_out([RESNET]) == []
+    assert said == []
 
 
 def test_a_run_that_may_not_be_written_to_is_not_called_damaged(whole: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.checks import check_folder_writable, instead_of_folder
-from msdnet.cli.claims import claims_as_values, judged, show_claims
+from msdnet.cli.claims import claims_as_values, judged, show_claims, why_not_judged
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers
@@ -149,7 +149,12 @@ def _measured(experiment: "Experiment", workshop: "Workshop", *, is_here: bool) 
     """What is known: that it cannot be drawn with the rest, or is of other images, is better told before training."""
     from msdnet.reproduce import measured_of
 
-    measured = measured_of(experiment, workshop)
+    try:
+        measured = measured_of(experiment, workshop)
+    except ValueError as error:
+        if experiment.images_known:
+            raise
+        raise ValueError(f"no folder of images is named (--data), so results must be of ImageNet: {error}") from error
     if is_here:
         workshop.check_images(measured.values())
     return measured
@@ -229,16 +234,27 @@ def _reproduce(
     try:
         failures = [] if draw else workshop.carry_out(chosen, beside=known.values())
     except Interrupted as stop:
-        typer.echo(f"msdnet: {stop}", err=True)
+        if is_first():  # of several processes under torchrun
+            typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    if is_first():  # of several processes under torchrun
+    if is_first():
         measured = measured_of(experiment, workshop)
-        if draw and not charts(experiment, measured):
-            raise ValueError(f"{workshop.results}: nothing is measured yet that could be drawn")
-        _draw(experiment, measured, figures, failures, as_json)
+        nothing = draw and not charts(experiment, measured)
+        if as_json or not nothing:
+            _draw(experiment, measured, figures, failures, as_json)
+        if nothing:
+            raise ValueError(_nothing_measured(experiment, workshop.results))
     if failures:
         names = ", ".join(failure.name for failure in failures)
         raise ValueError(f"these came to nothing: {names}; see above why")
+
+
+def _nothing_measured(experiment: "Experiment", results: Path) -> str:
+    tries = results.with_name("try")
+    hint = "the same command without --draw measures it"
+    if not experiment.is_try and any((tries / experiment.dataset).glob("*.json")):
+        hint += f"; there is a try in {tries}, which is drawn with the options that made it (--epochs, ...)"
+    return f"{results}: nothing is measured yet that could be drawn; {hint}"
 
 
 def _data_config(
@@ -276,30 +292,33 @@ def _list(name: str | None, as_json: bool) -> None:
 def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], as_json: bool) -> None:
     from msdnet.reproduce import ensembles_to_measure, make_plan
     from msdnet.training.display import duration
+    from msdnet.training.distributed import is_first
 
     images, found = experiment.training_images, []
     assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
-    typer.echo(f"{experiment.title}; training images: {images:,}{assumed}", err=as_json)
+    workshop.tell(f"{experiment.title}; training images: {images:,}{assumed}")
     for planned in make_plan(experiment, workshop, chosen):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
         why += f"\n  {planned.damage}" if planned.damage else ""
-        typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}{why}", err=as_json)
+        workshop.tell(f"{planned.name:<28} {planned.standing:<9}{took}{why}")
     total, ensembles = sum(planned.seconds for planned in found), ensembles_to_measure(workshop, chosen)
     names = [ensemble.name for ensemble in ensembles]
     if as_json:
         values = {"networks": [asdict(planned) for planned in found], "seconds": total, "ensembles": names}
-        typer.echo(json.dumps(values | {"training_images": images, "images_known": experiment.images_known}))
+        values |= {"training_images": images, "images_known": experiment.images_known}
+        if is_first():  # of several processes under torchrun
+            typer.echo(json.dumps(values))
         return
-    typer.echo(
+    workshop.tell(
         f"\nTo train: {duration(total)}, one network after the other; measuring is not in it. This is an estimate by a "
         "few steps of each, on this machine, as busy as it is now."
         if total
         else "\nNothing to train."
     )
     if names:
-        typer.echo(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
+        workshop.tell(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
 
 
 def _draw(
@@ -312,7 +331,8 @@ def _draw(
     """Draw and tell what there is."""
     from msdnet.reproduce import draw, figure_table
 
-    claims = judged(experiment.name, measured)
+    why_not = why_not_judged(experiment)
+    claims = judged(experiment.name, measured, why_not)
     written = draw(experiment, measured, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
     if as_json:
@@ -322,18 +342,20 @@ def _draw(
         }
         values = {
             "figures": curves,
-            "claims": claims_as_values(claims),
+            "claims": claims_as_values(claims, why_not),
             "files": [str(path) for path in written],
             "missing": missing,
             "failures": [asdict(failure) for failure in failures],
         }
         typer.echo(json.dumps(values))
         return
-    for figure in experiment.figures:
-        typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
-        for curve, points in figure_table(figure, measured):
+    tables = [(figure, figure_table(figure, measured)) for figure in experiment.figures]
+    for figure, table in tables:
+        if table:
+            typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
+        for curve, points in table:
             typer.echo(f"  {curve:<34} {points}")
-    show_claims(claims)
+    show_claims(claims, why_not)
     typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")

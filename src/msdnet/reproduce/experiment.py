@@ -23,6 +23,8 @@ class Experiment:
     training_images: int = 45_000
     side: int = 32
     """Of the images."""
+    is_try: bool = False
+    """Whether something was changed to try it: it then says nothing of what the paper claims."""
     images_known: bool = True
     """Whether there are just so many to train on: another folder of images may stand for ImageNet."""
 
@@ -54,4 +56,4 @@ class Experiment:
             for figure in self.figures
         )
         images = min(subset or self.training_images, self.training_images)
-        return replace(self, title=f"{self.title}{note}", figures=figures, training_images=images)
+        return replace(self, title=f"{self.title}{note}", figures=figures, training_images=images, is_try=True)

@@ -69,6 +69,11 @@ class Workshop:
         """The data. Of a folder all images are found by this, and none is read."""
         return open_data(self.data.found(), pick_device(self.device))
 
+    def tell(self, line: str) -> None:
+        """Once, however many processes torchrun has started."""
+        if is_first():
+            self.say(line)
+
     def file_of(self, subject: Subject | Measurement) -> Path:
         return self.results / (self.name or self.data.dataset) / f"{subject.name}.json"
 
@@ -138,8 +143,7 @@ class Workshop:
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
         needed = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
         to_train = [one for one in needed.values() if not is_finished(self.run_of(one))]
-        if is_first():
-            self.say(f"networks to train: {len(to_train)}, systems to measure: {len(wanted)}")
+        self.tell(f"networks to train: {len(to_train)}, systems to measure: {len(wanted)}")
         failures = self._do(partial(self._train, data), self._costliest_first(to_train), self.at_once)
         told, ready = {failure.name for failure in failures}, []
         for subject in wanted:
@@ -181,7 +185,7 @@ class Workshop:
                 raise done.error
             failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
             if failures[-1] not in told:
-                self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
+                self.tell(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
     def reason(self, subject: Subject, error: BaseException) -> str:
@@ -196,10 +200,9 @@ class Workshop:
     def _train(self, data: ImageData, trained: Trained, stop: StopSignal) -> None:
         with noting_time(self.run_of(trained), self.time):
             summary = self._trained(data, trained, stop)
+        held_out = _percent(summary.held_out_accuracy)
+        self.tell(f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {held_out}")
         if is_first():  # of several processes under torchrun, which only train together
-            self.say(
-                f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {_percent(summary.held_out_accuracy)}"
-            )
             with ALONE:
                 self._measure(data, trained, stop)
 
@@ -207,10 +210,9 @@ class Workshop:
         folder, options = self.run_of(trained), {"device": self.device, "stop": stop}
         reading = {"root": self.data.root, "workers": self.data.workers}
         reading |= {"unreadable": "skip"} if self.data.unreadable == "skip" else {}
-        display = _Lines(trained.name, self.say)
         if (folder / RUN).exists():
             self._check_run(trained, data)
-            self.say(f"{trained.name}: {_goes_on(self._progress(trained))}")
+            display = _Lines(trained.name, self.tell, _goes_on(self._progress(trained)))
             return resume(folder, display=display, **options, **reading)  # type: ignore[arg-type]
         return train(
             trained.recipe,
@@ -218,7 +220,7 @@ class Workshop:
             network=trained.network,
             out=folder,
             seed=trained.seed,
-            display=display,
+            display=_Lines(trained.name, self.tell),
             **options,  # type: ignore[arg-type]
         )
 
@@ -228,16 +230,16 @@ class Workshop:
         members = trained_for(subject)
         for trained in members:
             self._check_run(trained, data)
-        self.say(f"{subject.name}: measuring")
+        self.tell(f"{subject.name}: measuring")
         runs = [load_run(self.run_of(trained), data=data, device=self.device) for trained in members]
         networks = [run.network for run in runs]
         network = self._joined(subject, networks) if isinstance(subject, Joint) else networks[0]
         training = None if isinstance(subject, Joint) else self._training_of(subject)
         measured = measure(subject, network, data, [run.facts for run in runs], training, stop)
         measured.save(self.file_of(subject))
-        self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
+        self.tell(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
         for part, count in measured.images.get("unreadable", {}).items():
-            self.say(f"{subject.name}: images of the part {part} that could not be read and are left out: {count:,}")
+            self.tell(f"{subject.name}: images of the part {part} that could not be read and are left out: {count:,}")
 
     def _check_run(self, trained: Trained, data: ImageData) -> None:
         """Refuse a run that was made for something else, or on other images."""
@@ -272,10 +274,12 @@ class Workshop:
 class _Lines(Display):
     """A line every few epochs, with the network's name, since several train at once."""
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
-        self._name, self._say = name, say
+    def __init__(self, name: str, say: Callable[[str], None], beginning: str = "") -> None:
+        self._name, self._say, self._beginning = name, say, beginning
 
     def start(self, epochs: int, steps: int) -> None:
+        if self._beginning:  # told now that nothing stands in the way, another process least of all
+            self._say(f"{self._name}: {self._beginning}")
         self._say(f"{self._name}: training, epochs: {epochs:,}, steps in each: {steps:,}")
 
     def epoch(self, figures: EpochFigures) -> None:
