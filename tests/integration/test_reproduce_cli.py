@@ -68,6 +68,8 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["anytime-imagenet"], "no folder of images is named: --data (in Python, root) or MSDNET_DATA must name it"),
         (["densenet-star", "--draw", "--results", __file__], "test_reproduce_cli.py: a file, not a folder for results"),
+        (["densenet-star", "--at-once", "0"], "at_once (--at-once) must be at least 1, got 0"),
+        (["densenet-star", "--epochs", "0"], "epochs must be at least 1, got 0"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),

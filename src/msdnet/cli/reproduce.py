@@ -52,7 +52,7 @@ Runs = Annotated[
     ),
 ]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For figures. Default: figures/ among results.")]
-AtOnce = Annotated[int, typer.Option(metavar="N", min=1, help="Networks that are trained side by side on a GPU.")]
+AtOnce = Annotated[int, typer.Option(metavar="N", help="Networks that are trained side by side on a GPU.")]
 Epochs = Annotated[
     int | None, typer.Option(metavar="N", help="Other than the experiment's: a try, of which all titles tell.")
 ]

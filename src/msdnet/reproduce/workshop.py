@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_folder_writable, check_same, from_mapping
+from msdnet.checks import check_folder_writable, check_same, check_whole, from_mapping
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, UnreadableImageError, open_data
 from msdnet.device import pick_device
@@ -68,6 +68,9 @@ class Workshop:
     def opened(self) -> ImageData:
         """The data. Of a folder all images are found by this, and none is read."""
         return open_data(self.data.found(), pick_device(self.device))
+
+    def __post_init__(self) -> None:
+        check_whole("at_once (--at-once)", self.at_once)
 
     def tell(self, line: str) -> None:
         """Once, however many processes torchrun has started."""
@@ -246,15 +249,20 @@ class Workshop:
         folder = self.run_of(trained)
         facts = read_run(folder)
         recipe = from_mapping(Recipe, facts["recipe"], f"{folder}: recipe")
-        pairs = {
-            "network": (NetworkConfig.from_dict(facts["network"]).to_dict(), trained.network.to_dict()),
-            "recipe": (dataclasses.asdict(recipe), dataclasses.asdict(trained.recipe)),
-            "seed": (facts["seed"], trained.seed),
-            "images": (facts["images"], describe_data(data)),
+        found = {
+            "network": NetworkConfig.from_dict(facts["network"]).to_dict(),
+            "recipe": dataclasses.asdict(recipe),
+            "seed": facts["seed"],
+            "images": facts["images"],
         }
-        for name, (found, wanted) in pairs.items():
-            hint = "trained in another way; remove it or choose another folder for runs (--runs)"
-            check_same(f"{folder}: {hint}: {name}", found, wanted)
+        wanted = {
+            "network": trained.network.to_dict(),
+            "recipe": dataclasses.asdict(trained.recipe),
+            "seed": trained.seed,
+            "images": describe_data(data),
+        }
+        hint = "trained in another way; remove it or choose another folder for runs (--runs)"
+        check_same(f"{folder}: {hint}", found, wanted)
 
     def _joined(self, ensemble: Joint, members: Sequence[StagedNetwork]) -> StagedNetwork:
         joined = empty_network(dataclasses.replace(ensemble.network, classes=members[0].config.classes))
@@ -268,6 +276,7 @@ class Workshop:
             "seconds": summary.seconds,
             "machine_seconds": machine_seconds(self.run_of(trained), summary.seconds),
             "images_per_second": summary.images_per_second,
+            "processes": summary.processes,
         }
 
 
