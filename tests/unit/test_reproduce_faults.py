@@ -38,6 +38,7 @@ def test_an_unreadable_image_ends_it_at_once_and_can_be_skipped_by_all(damaged: 
     with pytest.warns(UserWarning, match=r"unreadable image .*val/class1/3.png"):
         assert skips.carry_out(SMALL.subjects) == []
     assert "resnet: images of the part test that could not be read and are left out: 1" in said
+    assert not any("of the part held_out" in line for line in said), "of which all can be read"
     found = measured_of(SMALL, here)
     assert {one.images["test"] for one in found.values()} == {8 * CLASSES}
     assert [one.images["unreadable"] for one in found.values()] == [{"held_out": 0, "test": 1}] * len(found)

@@ -242,7 +242,10 @@ class Workshop:
         measured.save(self.file_of(subject))
         self.tell(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
         for part, count in measured.images.get("unreadable", {}).items():
-            self.tell(f"{subject.name}: images of the part {part} that could not be read and are left out: {count:,}")
+            if count:
+                self.tell(
+                    f"{subject.name}: images of the part {part} that could not be read and are left out: {count:,}"
+                )
 
     def _check_run(self, trained: Trained, data: ImageData) -> None:
         """Refuse a run that was made for something else, or on other images."""
