@@ -44,7 +44,7 @@ class Measurement:
     seeds: tuple[int, ...]
     """Of the training; of an ensemble, of every member's."""
     images: Mapping[str, Any]
-    """What it was trained, held out and tested on."""
+    """What it was trained, held out and tested on, and how many of the latter two could not be read, if any."""
     parameters: int
     costs: tuple[int, ...]
     """Multiply-adds to each exit, computed lazily."""
