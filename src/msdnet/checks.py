@@ -12,12 +12,12 @@ import os
 import tempfile
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar
 
-from msdnet.naming import did_you_mean
+from msdnet.naming import did_you_mean, shortened
 from msdnet.writing import told_of
 
 __all__ = [
@@ -40,6 +40,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+# Of what differs, so many fields are named, with so many characters of each value: the names of classes may be many.
+_NAMED, _SHOWN = 3, 100
 
 
 def check_whole(name: str, value: object, at_least: int = 1, or_else: str = "") -> int:
@@ -85,7 +88,12 @@ def instead_of_folder(path: Path) -> str:
 
 def check_folder_writable(folder: Path) -> None:
     """Refuse a folder into which nothing can be written: better told before the work is done. It is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if folder.exists():
+            raise type(error)(instead_of_folder(folder)) from error
+        raise type(error)(f"{folder}: this folder cannot be made ({error.strerror})") from error
     with told_of(folder), tempfile.TemporaryFile(dir=folder):
         pass
 
@@ -111,12 +119,20 @@ def check_svg_writable(file: Path) -> None:
 
 
 def check_same(what: str, found: object, expected: object) -> None:
-    """Refuse what differs, naming the field where it does rather than the whole."""
+    """Refuse what differs, naming the fields where it does, a few of them at most, rather than the whole."""
+    first, *others = [*_differences(what, found, expected)] or [""]
+    if first:
+        named = [first, *(other.removeprefix(f"{what}: ") for other in others[: _NAMED - 1])]
+        more = [f"and {len(others) + 1 - _NAMED} more"] if len(others) >= _NAMED else []
+        raise ValueError(", ".join(named + more))
+
+
+def _differences(where: str, found: object, expected: object) -> Iterator[str]:
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in sorted(found.keys() | expected.keys()):
-            check_same(f"{what}: {name}", found.get(name), expected.get(name))
+            yield from _differences(f"{where}: {name}", found.get(name), expected.get(name))
     elif found != expected:
-        raise ValueError(f"{what} is {found!r}, not {expected!r}")
+        yield f"{where} is {shortened(repr(found), _SHOWN)}, not {shortened(repr(expected), _SHOWN)}"
 
 
 def whole_numbers(name: str, values: object, at_least: int = 1) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 Knows bytes and places; nothing of what is written.
 """
 
+import errno
 import glob
 import os
 import secrets
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = ["check_free", "new_folder", "told_of", "write_atomically", "write_output"]
+__all__ = ["check_free", "is_disk_full", "new_folder", "told_of", "write_atomically", "write_output"]
 
 # After so long nobody still writes to a scratch file or folder: its writer was killed.
 _ABANDONED_SECONDS = 3600
@@ -36,6 +37,14 @@ def write_atomically(path: Path, content: bytes, *, new: bool = False) -> None:
         kept = f"; the previous {path.name} is untouched" if path.exists() else ""
         raise type(error)(f"{path}: cannot be written ({error.strerror or error}){kept}") from error
     _sync_folder(path.parent)
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether something could not be written for want of space, whatever was told of it since."""
+    if error is None:
+        return False
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return full or is_disk_full(error.__cause__)
 
 
 def write_output(path: Path, content: bytes) -> None:

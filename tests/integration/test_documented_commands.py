@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SMALL = {
     "train": "--epochs 1 --subset 24 --batch-size 8 --network network.json",
-    "reproduce": "--epochs 1 --subset 24 --batch-size 8 --only resnet_mc",
+    "reproduce": "--epochs 1 --subset 24 --batch-size 8",
 }
 LEFT_OUT = ("make", "pip", "docker", "msdnet demo")
 DEEP = replace(TINY, exits=(1, 6, 12))  # its first exit takes less than 30 % of what the last takes
@@ -135,5 +135,7 @@ def made_small(command: str) -> str:
     name = command.partition("msdnet ")[2].split()[0]
     if name not in SMALL or "--resume" in command or "--list" in command or "gallery" in command:
         return command
-    of_pictures = name == "train" and "photos/" in command
-    return f"{command.partition('#')[0]} {SMALL[name]} {'--image-size 32' if of_pictures else ''}"
+    small = SMALL[name]
+    small += " --image-size 32" if name == "train" and "photos/" in command else ""
+    small += " --only resnet_mc" if name == "reproduce" and "--only" not in command else ""
+    return f"{command.partition('#')[0]} {small}"

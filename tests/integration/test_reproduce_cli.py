@@ -1,17 +1,24 @@
 """`msdnet reproduce`, the command."""
 
+import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from msdnet.cli.reproduce import _changes, _find
+from msdnet.cli.claims import judged, why_not_judged
+from msdnet.cli.reproduce import _find, _tried
+from msdnet.data import DataConfig, open_data
 from msdnet.extras import install
-from msdnet.reproduce import Experiment, find_experiment
-from msdnet.reproduce.subjects import Joint, trained_for
+from msdnet.reproduce import Experiment, Failure, Workshop, find_experiment
+from msdnet.reproduce.imagenet import MSDNETS
+from msdnet.reproduce.subjects import Joint, Trained, trained_for
+from msdnet.training.record import describe_data
 from tests.helpers import run_here
 from tests.unit.test_reproduce import measured, point
 
@@ -59,7 +66,12 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
             "nowhere: no such folder; --data or MSDNET_DATA must name the folder that holds cifar-100-binary/",
         ),
         (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
+        (["anytime-imagenet"], "no folder of images is named: --data (in Python, root) or MSDNET_DATA must name it"),
+        (["densenet-star", "--draw", "--results", __file__], "test_reproduce_cli.py: a file, not a folder for results"),
+        (["densenet-star", "--at-once", "0"], "at_once (--at-once) must be at least 1, got 0"),
+        (["densenet-star", "--epochs", "0"], "epochs must be at least 1, got 0"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
+        (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
         (["gallery", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["gallery", "--draw", "--class", "cat"], "--draw shows the classes that were chosen before"),
@@ -131,9 +143,14 @@ def test_a_plan_says_what_its_times_are_worth(tmp_path: Path) -> None:
 
 
 def test_what_makes_a_try_is_told_in_words() -> None:
-    assert _changes(None, None, None) == []
-    assert _changes(1, 32, 3000) == ["1 epoch", "batches of 32", "3,000 images"]
-    assert _changes(21, None, None) == ["21 epochs"]
+    experiment = find_experiment("ablation")
+    assert _tried(experiment, None, None, None) == experiment
+    for made, told in (
+        ((1, 32, 3000), "1 epoch, batches of 32, 3,000 images"),
+        ((21, None, None), "21 epochs"),
+        ((None, None, 999_999), "45,000 images"),
+    ):
+        assert _tried(experiment, *made).title == f"{experiment.title} (a try: {told})"
 
 
 def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +160,134 @@ def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyP
         done = run("densenet-star", "--draw", *options)
         assert done.stderr.startswith(message)
         assert bool(done.returncode) == bool(message)
+
+
+def paint_photos(folder: Path, images: int = 10, classes: Sequence[str] = ("ant", "bee")) -> Path:
+    """In ImageNet's layout, so many of each class."""
+    for part, name in itertools.product(("train", "val"), classes):
+        (folder / part / name).mkdir(parents=True)
+        for number in range(images):
+            Image.new("RGB", (8, 8)).save(folder / part / name / f"{number}.png")
+    return folder
+
+
+def test_how_images_are_read_makes_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    paint_photos(tmp_path / "photos")
+    shops: list[Workshop] = []
+
+    def carry_out(shop: Workshop, *_: object, **__: object) -> list[Failure]:
+        shops.append(shop)
+        return []
+
+    monkeypatch.setattr(Workshop, "carry_out", carry_out)
+    assert run("anytime-imagenet", "--data", "photos", "--workers", "2", "--skip-unreadable").returncode == 0
+    assert run("anytime-imagenet", "--data", "photos").returncode == 0
+    assert [(shop.data.workers, shop.data.unreadable) for shop in shops] == [(2, "skip"), (None, "fatal")]
+    assert {str(shop.results) for shop in shops} == {"results/reproduction"}
+
+
+def make_up_folder_results(folder: Path, data: Path, **changes: object) -> None:
+    """Of the MSDNets and the rest of anytime-imagenet on this folder."""
+    opened = open_data(DataConfig(dataset="folder", root=str(data)))
+    experiment = find_experiment("anytime-imagenet", classes=len(opened.classes))
+    for subject in experiment.everyone.values():
+        exits = 1 if isinstance(subject, Trained) and subject.name not in MSDNETS else 5
+        made = replace(
+            measured(subject.name, tuple(range(10_000_000, 60_000_000, 10_000_000))[:exits], (0.5,) * exits),
+            network=subject.network.to_dict(),
+            recipe=asdict(subject.recipe),
+            seeds=tuple(one.seed for one in trained_for(subject)),
+            images={**describe_data(opened), "test": opened.size("test"), **changes},
+        )
+        made.save(folder / "imagenet" / f"{subject.name}.json")
+
+
+def test_results_of_other_images_are_refused_also_where_nothing_is_to_be_trained(tmp_path: Path) -> None:
+    photos, results = paint_photos(tmp_path / "photos"), tmp_path / "results"
+    make_up_folder_results(results, photos)
+    command = ["anytime-imagenet", "--results", str(results), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    for options in ([], ["--draw"], ["--plan"]):
+        assert run(*command, *options, "--data", str(photos)).returncode == 0
+        others = paint_photos(tmp_path / f"others{len(options)}{options}", classes=("ant", "cat"))
+        done = run(*command, *options, "--data", str(others))
+        assert done.returncode == 1
+        assert "made of other images than those here" in done.stderr
+        assert "classes is ['ant', 'bee'], not ['ant', 'cat']" in done.stderr
+
+
+def test_results_of_a_folder_of_ones_own_are_drawn_with_its_name(tmp_path: Path) -> None:
+    make_up_folder_results(tmp_path / "results", paint_photos(tmp_path / "photos"))
+    done = run("anytime-imagenet", "--draw", "--results", str(tmp_path / "results"))
+    assert done.stderr.startswith("msdnet: no folder of images is named (--data), so results must be of ImageNet: ")
+    assert "classes is 2, not 1000" in done.stderr
+
+
+def test_claims_are_judged_neither_by_another_folder_nor_by_a_try(tmp_path: Path) -> None:
+    photos, results = paint_photos(tmp_path / "photos"), tmp_path / "results"
+    make_up_folder_results(results, photos)
+    draw = ["anytime-imagenet", "--draw", "--results", str(results), "--data", str(photos)]
+    why = "the paper's are of ImageNet's 1,000 classes, and these are 2 of another folder"
+    assert f"The paper's 2 claims that this touches cannot be judged: {why}.\n" in run(*draw).stdout
+    assert {claim["reason"] for claim in json.loads(run(*draw, "--json").stdout)["claims"]} == {why}
+    a_try = find_experiment("densenet-star").tried_with("1 epoch")
+    assert why_not_judged(a_try) == "this is a try"
+    assert {found for _, found in judged(a_try.name, {}, "this is a try")} == {None}
+    assert why_not_judged(find_experiment("densenet-star")) is None
+
+
+def test_where_nothing_is_measured_the_way_to_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    nothing = (
+        "msdnet: results/reproduction: nothing is measured yet that could be drawn; the same command without --draw "
+        "measures it"
+    )
+    done = run("densenet-star", "--draw", "--json")
+    assert (done.returncode, done.stderr) == (1, f"{nothing}\n")
+    told = json.loads(done.stdout)
+    assert told["missing"] == [one.name for one in find_experiment("densenet-star").subjects]
+    assert told["files"] == []
+    make_up_results(tmp_path / "results/try", "densenet-star")
+    hint = "there is a try in results/try, which is drawn with the options that made it (--epochs, ...)"
+    assert run("densenet-star", "--draw").stderr == f"{nothing}; {hint}\n"
+
+
+def test_a_figure_of_which_nothing_is_known_has_no_heading(tmp_path: Path) -> None:
+    make_up_results(tmp_path, "densenet-star")
+    for path in (tmp_path / "cifar100").iterdir():
+        if path.stem != "densenet_bc_28_12":
+            path.unlink()
+    anytime, budgeted = (figure.title for figure in find_experiment("densenet-star").figures)
+    told = run("densenet-star", "--draw", "--results", str(tmp_path)).stdout
+    assert budgeted in told
+    assert anytime not in told
+
+
+def test_cifar_too_must_be_where_it_is_named(tmp_path: Path) -> None:
+    make_up_results(tmp_path / "results", "densenet-star")
+    done = run("densenet-star", "--draw", "--results", str(tmp_path / "results"), "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert "no cifar-100-binary/" in done.stderr
+
+
+def test_a_plan_counts_the_images_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = paint_photos(tmp_path / "photos", images=30)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    seconds: list[int] = []
+
+    def note(_trained: Trained, _side: int, images: int, _device: object) -> float:
+        seconds.append(images)
+        return float(images)
+
+    monkeypatch.setattr("msdnet.reproduce.plan._training_seconds", note)
+    plan = ["anytime-imagenet", "--plan", "--only", "imagenet_4", *places]
+    assert "training images: 54\n" in run(*plan, "--data", str(photos)).stdout
+    assert "(a try: 54 images); training images: 54\n" in run(*plan, "--data", str(photos), "--subset", "99999").stdout
+    assert "training images: 1,231,167, ImageNet's, since no folder is named (--data)\n" in run(*plan).stdout
+    monkeypatch.setenv("MSDNET_DATA", str(photos))
+    told = json.loads(run(*plan, "--subset", "20", "--json").stdout)
+    assert (told["seconds"], told["training_images"], told["images_known"]) == (20, 20, True)
+    assert seconds == [54, 54, 1_231_167, 20]
 
 
 def classes_of(experiment: Experiment) -> set[int]:

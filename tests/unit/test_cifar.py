@@ -245,7 +245,7 @@ def test_the_release_for_python_is_told_from_the_one_that_is_read(
 
 
 def test_a_folder_of_images_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="root must name the folder of images"):
+    with pytest.raises(ValueError, match="no folder of images is named"):
         DataConfig(dataset="folder")
     monkeypatch.setenv("MSDNET_DATA", str(tmp_path))
     assert DataConfig(dataset="folder").found().root == str(tmp_path)

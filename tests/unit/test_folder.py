@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import shutil
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -225,6 +226,13 @@ def test_a_class_without_images(tmp_path: Path, part: str) -> None:
         path.rename(path.with_suffix(".tif"))
     with pytest.raises(ValueError, match=rf"{part}: no images in 'cow'; expected files that end in .jpg"):
         open_small(tmp_path)
+
+
+def test_a_class_without_test_images_is_told_of(tmp_path: Path) -> None:
+    make(tmp_path, classes=("ant", "bee", "cat"))
+    shutil.rmtree(tmp_path / "val/bee")
+    with pytest.warns(UserWarning, match=r"val: no images of 'bee', so what is measured says nothing of these"):
+        assert open_small(tmp_path).classes == ("ant", "bee", "cat")
 
 
 def test_images_of_formats_that_are_not_read_are_told_of(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ SMALL = Experiment(
         ),
         Figure("small_budgeted", "Small networks, budgeted", (Curve("pair", (PAIR,), budgeted),)),
     ),
+    training_images=90,
 )
 
 
@@ -103,6 +104,7 @@ def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
     assert measured["resnet"].training is not None
     assert measured["resnet"].training["seconds"] > 0
     assert measured["resnet"].training["machine_seconds"] > measured["resnet"].training["seconds"], "noted"
+    assert measured["resnet"].training["processes"] == 1
     assert [made["msdnet"] for made in measured["pair"].trained_by] == [VERSION, VERSION]
     assert measured["pair"].training is None
     assert measured["resnet"].points == (), "with one exit there is nothing to choose"
@@ -248,8 +250,10 @@ def test_a_measurement_that_fails_is_tried_once_more_and_told_of_once(
         return measure(*arguments)
 
     monkeypatch.setattr("msdnet.reproduce.workshop.measure", fails_at_first)
-    here = workshop(images, tmp_path)
+    said: list[str] = []
+    here = workshop(images, tmp_path, said)
     assert here.carry_out([RESNET]) == failures
+    assert sum("failed" in line for line in said) == 1
     assert here.file_of(RESNET).exists() is not bool(failures)
 
 
@@ -407,16 +411,17 @@ def test_all_results_that_cannot_be_used_are_named_at_once_with_what_to_do(done:
     assert re.search(r"resnet_mc.json: made in another way.*remove it and its run.*epochs is 9, not 2", foreign)
 
 
-def test_results_that_differ_in_the_same_way_are_told_of_in_one_line(done: Workshop) -> None:
-    longer = dataclasses.replace(RECIPE, epochs=3)
+def test_results_that_differ_in_the_same_way_are_told_of_once(done: Workshop) -> None:
+    longer = dataclasses.replace(RECIPE, epochs=3, batch_size=8)
     known = [
         (dataclasses.replace(one, recipe=longer), done.file_of(one), read_measurement(done.file_of(one)))
         for one in (RESNET, MANY_EXITS)
     ]
-    with pytest.raises(
-        ValueError, match=r"^\S+resnet.json, \S+resnet_mc.json: made in another way.*epochs is 2, not 3$"
-    ):
-        check_comparable(known)
+    with pytest.raises(ValueError, match=r"^2 result files: made in another way") as refused:
+        check_comparable(known, training_images=7)
+    why, *files = str(refused.value).splitlines()
+    assert why.endswith("recipe: batch_size is 16, not 8, recipe: epochs is 2, not 3, training images is 90, not 7:")
+    assert files == [f"  {path}" for _, path, _ in known]
 
 
 @pytest.mark.parametrize("place", ["results", "runs"])
@@ -493,8 +498,7 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change: dict[str, Any], me
     assert str(path) in str(refused.value)
     assert message in str(refused.value)
     assert str(refused.value).endswith(
-        "; delete it, and the system is measured again (trained first, where its run is "
-        "gone), or bring back the one of the repository"
+        "; delete it, and the system is measured again (trained first, where its run is gone), or put back a copy of it"
     )
 
 

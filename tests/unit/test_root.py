@@ -26,7 +26,7 @@ def test_an_empty_variable_names_no_folder(tmp_path: Path, monkeypatch: pytest.M
         return tmp_path
 
     assert find_cifar(CIFAR["cifar100"], None, fetch) == tmp_path
-    with pytest.raises(ValueError, match="root must name the folder of images"):
+    with pytest.raises(ValueError, match="no folder of images is named"):
         DataConfig(dataset="folder")
     with pytest.raises(ValueError, match=r"must be named \(--data\)"):
         open_labelled(None, "folder")

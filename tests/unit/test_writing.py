@@ -52,6 +52,14 @@ def test_a_disk_that_is_read_only_is_told_by_what_was_asked_for(
     assert told.value.filename == str(tmp_path / asked)
 
 
+def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(OSError, match=r"file: a file, not a folder$"):
+        check_folder_writable(tmp_path / "file")
+    with pytest.raises(OSError, match=r"file/below: this folder cannot be made \(Not a directory\)$"):
+        check_folder_writable(tmp_path / "file/below")
+
+
 def test_what_is_new_takes_no_ones_place(tmp_path: Path) -> None:
     path = tmp_path / "new"
     write_atomically(path, b"one", new=True)

@@ -5,20 +5,40 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from msdnet.naming import counted
+
 if TYPE_CHECKING:
-    from msdnet.reproduce import Claim, Finding, Measurement
+    from msdnet.reproduce import Claim, Experiment, Finding, Measurement
 
-__all__ = ["claims_as_values", "judged", "show_claims"]
+__all__ = ["claims_as_values", "judged", "show_claims", "why_not_judged"]
 
 
-def judged(experiment: str, measured: "Mapping[str, Measurement]") -> "list[tuple[Claim, Finding | None]]":
+def why_not_judged(experiment: "Experiment") -> str | None:
+    """Why the paper's claims cannot be judged by what is measured for it, if they cannot."""
+    from msdnet.files import CIFAR
+    from msdnet.reproduce.imagenet import CLASSES
+
+    classes = experiment.subjects[0].network.classes
+    if experiment.dataset not in CIFAR and classes != CLASSES:
+        return f"the paper's are of ImageNet's {CLASSES:,} classes, and these are {classes:,} of another folder"
+    return "this is a try" if experiment.is_try else None
+
+
+def judged(
+    experiment: str, measured: "Mapping[str, Measurement]", why_not: str | None = None
+) -> "list[tuple[Claim, Finding | None]]":
+    """The claims that an experiment is about, and what was found of each; nothing where there is a reason not to."""
     from msdnet.reproduce import CLAIMS, judge
 
-    return [(claim, judge(claim, measured)) for claim in CLAIMS if claim.experiment == experiment]
+    touched = [claim for claim in CLAIMS if claim.experiment == experiment]
+    return [(claim, None if why_not else judge(claim, measured)) for claim in touched]
 
 
-def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]") -> None:
+def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]", why_not: str | None = None) -> None:
     """Those that can be judged; how many cannot."""
+    if claims and why_not:
+        typer.echo(f"\nThe paper's {counted(len(claims), 'claim')} that this touches cannot be judged: {why_not}.")
+        return
     for claim, found in claims:
         if found is not None:
             verdict = {"yes": "holds", "in part": "holds in part", "no": "does not hold"}[found.verdict]
@@ -28,14 +48,16 @@ def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]") -> None:
         typer.echo(f"\n{open_ones} of the paper's {len(claims)} claims that this touches cannot be judged yet.")
 
 
-def claims_as_values(claims: "Sequence[tuple[Claim, Finding | None]]") -> list[dict[str, Any]]:
+def claims_as_values(
+    claims: "Sequence[tuple[Claim, Finding | None]]", why_not: str | None = None
+) -> list[dict[str, Any]]:
     """What could not be judged has a reason instead of a finding."""
     return [
         {
             "section": claim.section,
             "says": claim.says,
             "finding": found and found._asdict(),
-            "reason": None if found else claim.otherwise,
+            "reason": None if found else why_not or claim.otherwise,
         }
         for claim, found in claims
     ]

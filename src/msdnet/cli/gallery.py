@@ -15,10 +15,10 @@ from msdnet.cli.models import SAMPLES, open_images
 if TYPE_CHECKING:
     from msdnet.reproduce import Gallery
 
-__all__ = ["plan_gallery", "show_gallery"]
+__all__ = ["show_gallery"]
 
 
-def plan_gallery(model: str | None, as_json: bool) -> None:
+def _plan(model: str | None, as_json: bool) -> None:
     from msdnet.reproduce import GALLERY_MODEL
 
     if as_json:
@@ -34,6 +34,7 @@ def show_gallery(
     *,
     results: Path,
     figures: Path,
+    plan: bool,
     draw: bool,
     as_json: bool,
 ) -> None:
@@ -42,6 +43,9 @@ def show_gallery(
     from msdnet.report import write_chart
     from msdnet.reproduce import GALLERY, GALLERY_MODEL, gallery_name, make_gallery, read_gallery
 
+    if plan:
+        _plan(model, as_json)
+        return
     loaded = msdnet.load(model or GALLERY_MODEL)
     images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
     name = gallery_name(loaded, images, classes)

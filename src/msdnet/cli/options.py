@@ -14,6 +14,7 @@ __all__ = [
     "SkipUnreadable",
     "Subset",
     "Threads",
+    "Workers",
     "called",
 ]
 
@@ -42,6 +43,7 @@ SkipUnreadable = Annotated[
 ]
 Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on so many images only, for a quick try.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads to compute with; default: one per core.")]
+Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
 
 
 def called(context: typer.Context) -> str:

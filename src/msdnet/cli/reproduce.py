@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msdnet.checks import check_folder_writable
-from msdnet.cli.claims import claims_as_values, judged, show_claims
-from msdnet.cli.gallery import plan_gallery, show_gallery
+from msdnet.checks import check_folder_writable, instead_of_folder
+from msdnet.cli.claims import claims_as_values, judged, show_claims, why_not_judged
+from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Device, Json, Subset
+from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
@@ -52,7 +52,7 @@ Runs = Annotated[
     ),
 ]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For figures. Default: figures/ among results.")]
-AtOnce = Annotated[int, typer.Option(metavar="N", min=1, help="Networks that are trained side by side on a GPU.")]
+AtOnce = Annotated[int, typer.Option(metavar="N", help="Networks that are trained side by side on a GPU.")]
 Epochs = Annotated[
     int | None, typer.Option(metavar="N", help="Other than the experiment's: a try, of which all titles tell.")
 ]
@@ -81,6 +81,8 @@ def reproduce(
     epochs: Epochs = None,
     batch_size: BatchSize = None,
     subset: Subset = None,
+    workers: Workers = None,
+    skip_unreadable: SkipUnreadable = False,
     device: Device = None,
     model: ModelName = None,
     classes: Classes = None,
@@ -100,32 +102,38 @@ def reproduce(
         return
     if plan and draw:
         raise ValueError("--plan and --draw: one or the other")
-    changes = _changes(epochs, batch_size, subset)
-    place = "try" if changes else "reproduction"
-    results, runs = results or Path("results", place), runs or Path("runs", place)
+    trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
+    place = "reproduction" if set(trains.values()) == {None} else "try"
+    results, runs = _folder(results, "results", place), _folder(runs, "runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
-        trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
-        _refuse(name, trains | {"--only": only, "--device": device})
-        if plan:
-            plan_gallery(model, as_json)
-        else:
-            show_gallery(model, data, classes or [], results=results, figures=drawn, draw=draw, as_json=as_json)
+        reads = {"--workers": workers, "--skip-unreadable": skip_unreadable or None}
+        _refuse(name, trains | reads | {"--only": only, "--device": device})
+        show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     _refuse(name, {"--model": model, "--class": classes})
-    experiment = _find(name, data, epochs, batch_size).tried_with(*changes, subset=subset)
+    experiment = _find(name, data, epochs, batch_size)
     chosen = _chosen(experiment, only or [])
-    from msdnet.reproduce import Workshop, measured_of  # with torch, which wrong names are not to wait for
+    from msdnet.reproduce import Workshop  # with torch, which wrong names are not to wait for
 
     _check_places(device, None if plan else figures)
-    config = _data_config(experiment.dataset, data, subset, needed=not (plan or draw))
+    named = _named(experiment.dataset, data)
+    config = _data_config(experiment.dataset, named, subset, workers, skip_unreadable, needed=not (plan or draw))
     say = partial(typer.echo, err=as_json)
     workshop = Workshop(config, results, runs, device=device, at_once=at_once, say=say, name=experiment.dataset)
-    measured = measured_of(experiment, workshop)  # what cannot be drawn with the rest is better told before training
-    if plan:
-        _plan(experiment, workshop, chosen, as_json)
-    else:
-        _reproduce(experiment, workshop, chosen, measured, drawn, draw=draw, as_json=as_json)
+    experiment = experiment if named is None else experiment.on(workshop.opened.size("train"))
+    experiment = _tried(experiment, epochs, batch_size, subset)
+    measured = _measured(experiment, workshop, is_here=named is not None)
+    do = _plan if plan else partial(_reproduce, known=measured, figures=drawn, draw=draw)
+    do(experiment, workshop, chosen, as_json=as_json)
+
+
+def _folder(given: Path | None, kind: str, place: str) -> Path:
+    """The one that was given, or the usual one; a file cannot be one."""
+    folder = given or Path(kind, place)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{instead_of_folder(folder)} for {kind} (--{kind})")
+    return folder
 
 
 def _check_places(device: str | None, figures: Path | None) -> None:
@@ -137,16 +145,31 @@ def _check_places(device: str | None, figures: Path | None) -> None:
         check_folder_writable(figures)
 
 
-def _changes(epochs: int | None, batch_size: int | None, subset: int | None) -> list[str]:
-    """What makes a try of an experiment, in words."""
+def _measured(experiment: "Experiment", workshop: "Workshop", *, is_here: bool) -> "dict[str, Measurement]":
+    """What is known: that it cannot be drawn with the rest, or is of other images, is better told before training."""
+    from msdnet.reproduce import measured_of
+
+    try:
+        measured = measured_of(experiment, workshop)
+    except ValueError as error:
+        if experiment.images_known:
+            raise
+        raise ValueError(f"no folder of images is named (--data), so results must be of ImageNet: {error}") from error
+    if is_here:
+        workshop.check_images(measured.values())
+    return measured
+
+
+def _tried(experiment: "Experiment", epochs: int | None, batch_size: int | None, subset: int | None) -> "Experiment":
+    """A try, if there is anything that makes one, in words."""
     told = []
     if epochs is not None:
         told.append("1 epoch" if epochs == 1 else f"{epochs} epochs")
     if batch_size is not None:
         told.append(f"batches of {batch_size}")
     if subset is not None:
-        told.append(f"{subset:,} images")
-    return told
+        told.append(f"{min(subset, experiment.training_images):,} images")
+    return experiment.tried_with(*told, subset=subset)
 
 
 def _refuse(name: str, options: Mapping[str, object]) -> None:
@@ -157,18 +180,30 @@ def _refuse(name: str, options: Mapping[str, object]) -> None:
 
 
 def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | None) -> "Experiment":
-    from msdnet.files import CIFAR, data_root, find_classes
+    from msdnet.files import CIFAR, find_classes
     from msdnet.reproduce import find_experiment
 
     found = find_experiment(name, epochs=epochs, batch_size=batch_size)
-    root = data_root(data)
-    if found.dataset in CIFAR or root is None:
+    folder = None if found.dataset in CIFAR else _named(found.dataset, data)
+    classes = () if folder is None else find_classes(folder)  # which may be others than ImageNet's
+    if not classes:
         return found
-    classes = find_classes(root)
-    if not classes or any(layout.folder in classes for _, layout in CIFAR.items()):
-        return found  # MSDNET_DATA may stand for CIFAR, which must not get in the way of --plan and --draw
-    # A folder, which may have other classes than ImageNet's.
     return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(classes))
+
+
+def _named(dataset: str, data: Path | None) -> Path | None:
+    """The folder that is named for these data.
+
+    MSDNET_DATA may stand for others, which must not get in the way of --plan and --draw.
+    """
+    from msdnet.files import CIFAR, data_root, find_classes
+
+    root = data_root(data)
+    if data is not None or dataset in CIFAR or root is None:
+        return data
+    classes = find_classes(root)
+    of_cifar = any(layout.folder in classes for _, layout in CIFAR.items())
+    return root if classes and not of_cifar else None
 
 
 def _chosen(experiment: "Experiment", only: list[str]) -> list["Subject"]:
@@ -186,9 +221,9 @@ def _reproduce(
     experiment: "Experiment",
     workshop: "Workshop",
     chosen: list["Subject"],
+    *,
     known: "Mapping[str, Measurement]",
     figures: Path,
-    *,
     draw: bool,
     as_json: bool,
 ) -> None:
@@ -199,26 +234,41 @@ def _reproduce(
     try:
         failures = [] if draw else workshop.carry_out(chosen, beside=known.values())
     except Interrupted as stop:
-        typer.echo(f"msdnet: {stop}", err=True)
+        if is_first():  # of several processes under torchrun
+            typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    if is_first():  # of several processes under torchrun
+    if is_first():
         measured = measured_of(experiment, workshop)
-        if draw and not charts(experiment, measured):
-            raise ValueError(f"{workshop.results}: nothing is measured yet that could be drawn")
-        _draw(experiment, measured, figures, failures, as_json)
+        nothing = draw and not charts(experiment, measured)
+        if as_json or not nothing:
+            _draw(experiment, measured, figures, failures, as_json)
+        if nothing:
+            raise ValueError(_nothing_measured(experiment, workshop.results))
     if failures:
         names = ", ".join(failure.name for failure in failures)
         raise ValueError(f"these came to nothing: {names}; see above why")
 
 
-def _data_config(dataset: str, data: Path | None, subset: int | None, *, needed: bool) -> "DataConfig":
+def _nothing_measured(experiment: "Experiment", results: Path) -> str:
+    tries = results.with_name("try")
+    hint = "the same command without --draw measures it"
+    if not experiment.is_try and any((tries / experiment.dataset).glob("*.json")):
+        hint += f"; there is a try in {tries}, which is drawn with the options that made it (--epochs, ...)"
+    return f"{results}: nothing is measured yet that could be drawn; {hint}"
+
+
+def _data_config(
+    dataset: str, named: Path | None, subset: int | None, workers: int | None, skip_unreadable: bool, *, needed: bool
+) -> "DataConfig":
     from msdnet.data import DataConfig
     from msdnet.files import CIFAR, FOLDER
 
-    root = None if data is None else str(data)
+    root = None if named is None else str(named)
+    options: dict[str, Any] = {"unreadable": "skip" if skip_unreadable else "fatal"}
+    options |= {"subset": subset, "workers": workers}
     if dataset in CIFAR:
-        return DataConfig(dataset=dataset, root=root, subset=subset)
-    return DataConfig(dataset=FOLDER, root=root if needed or root else ".", subset=subset)
+        return DataConfig(dataset=dataset, root=root, **options)
+    return DataConfig(dataset=FOLDER, root=root if needed or root else ".", **options)
 
 
 def _list(name: str | None, as_json: bool) -> None:
@@ -242,28 +292,33 @@ def _list(name: str | None, as_json: bool) -> None:
 def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"], as_json: bool) -> None:
     from msdnet.reproduce import ensembles_to_measure, make_plan
     from msdnet.training.display import duration
+    from msdnet.training.distributed import is_first
 
-    found = []
+    images, found = experiment.training_images, []
+    assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
+    workshop.tell(f"{experiment.title}; training images: {images:,}{assumed}")
     for planned in make_plan(experiment, workshop, chosen):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
         why += f"\n  {planned.damage}" if planned.damage else ""
-        typer.echo(f"{planned.name:<28} {planned.standing:<9}{took}{why}", err=as_json)
+        workshop.tell(f"{planned.name:<28} {planned.standing:<9}{took}{why}")
     total, ensembles = sum(planned.seconds for planned in found), ensembles_to_measure(workshop, chosen)
     names = [ensemble.name for ensemble in ensembles]
     if as_json:
         values = {"networks": [asdict(planned) for planned in found], "seconds": total, "ensembles": names}
-        typer.echo(json.dumps(values))
+        values |= {"training_images": images, "images_known": experiment.images_known}
+        if is_first():  # of several processes under torchrun
+            typer.echo(json.dumps(values))
         return
-    typer.echo(
+    workshop.tell(
         f"\nTo train: {duration(total)}, one network after the other; measuring is not in it. This is an estimate by a "
         "few steps of each, on this machine, as busy as it is now."
         if total
         else "\nNothing to train."
     )
     if names:
-        typer.echo(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
+        workshop.tell(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
 
 
 def _draw(
@@ -276,7 +331,8 @@ def _draw(
     """Draw and tell what there is."""
     from msdnet.reproduce import draw, figure_table
 
-    claims = judged(experiment.name, measured)
+    why_not = why_not_judged(experiment)
+    claims = judged(experiment.name, measured, why_not)
     written = draw(experiment, measured, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
     if as_json:
@@ -286,18 +342,20 @@ def _draw(
         }
         values = {
             "figures": curves,
-            "claims": claims_as_values(claims),
+            "claims": claims_as_values(claims, why_not),
             "files": [str(path) for path in written],
             "missing": missing,
             "failures": [asdict(failure) for failure in failures],
         }
         typer.echo(json.dumps(values))
         return
-    for figure in experiment.figures:
-        typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
-        for curve, points in figure_table(figure, measured):
+    tables = [(figure, figure_table(figure, measured)) for figure in experiment.figures]
+    for figure, table in tables:
+        if table:
+            typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
+        for curve, points in table:
             typer.echo(f"  {curve:<34} {points}")
-    show_claims(claims)
+    show_claims(claims, why_not)
     typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
     if missing:
         typer.echo(f"not measured yet: {', '.join(missing)}")

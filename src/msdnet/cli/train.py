@@ -7,7 +7,7 @@ import typer
 
 from msdnet.amounts import in_millions
 from msdnet.cli.networks import read_network
-from msdnet.cli.options import Device, SkipUnreadable, Subset, called
+from msdnet.cli.options import Device, SkipUnreadable, Subset, Workers, called
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
@@ -73,7 +73,6 @@ ImageSize = Annotated[
         metavar="PIXELS", help="Side of a folder's images as the network sees them. Default: --start's, else 224."
     ),
 ]
-Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
 CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
 Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
 # What does not define a run, and may change when it goes on.

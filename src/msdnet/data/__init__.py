@@ -7,7 +7,7 @@ import torch
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard, UnreadableImageError
 from msdnet.data.cifar import CifarData
 from msdnet.files import CIFAR, FOLDER, Part, Unreadable, data_root
 
@@ -22,6 +22,7 @@ __all__ = [
     "Part",
     "Shard",
     "Unreadable",
+    "UnreadableImageError",
     "open_data",
 ]
 
@@ -61,7 +62,7 @@ class DataConfig:
         check_whole("crop_size", self.crop_size)
         check_number("colour_jitter", self.colour_jitter, low=0, high=1)
         if self.dataset == FOLDER and data_root(self.root) is None:
-            raise ValueError("root must name the folder of images (--data), got nothing")
+            raise ValueError("no folder of images is named: --data (in Python, root) or MSDNET_DATA must name it")
 
     def found(self) -> "DataConfig":
         """The same with the place of the data written out, so that it holds in any folder and environment."""

@@ -28,6 +28,7 @@ __all__ = [
     "Normalisation",
     "Part",
     "Shard",
+    "UnreadableImageError",
     "batches_at_once",
     "in_runs",
 ]
@@ -39,6 +40,10 @@ UNREADABLE = -1
 
 # A GPU takes as long to crop a few small images as to crop thousands: up to so many numbers are worked on together.
 NUMBERS_AT_ONCE = 2**24
+
+
+class UnreadableImageError(ValueError):
+    """An image that cannot be read, where that is to end the work: whoever goes on meets the same image again."""
 
 
 class Batch(NamedTuple):

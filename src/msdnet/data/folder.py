@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation
+from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, UnreadableImageError
 from msdnet.files import LabelledFile, Part, Unreadable, digest, divide, find_images, some_names
 from msdnet.machine import cores
 from msdnet.pixels import centre, cropped, opened, reason, usual_resize
@@ -167,7 +167,8 @@ class FolderData(ImageData):
         for path, why in unreadable:
             message = f"unreadable image {path}: {why}"
             if self.unreadable == "fatal":
-                raise ValueError(f"{message} (--skip-unreadable, or unreadable='skip' in Python, goes on without it)")
+                way_on = "--skip-unreadable, or unreadable='skip' in Python, goes on without it"
+                raise UnreadableImageError(f"{message} ({way_on})")
             if path not in self._warned_of:
                 self._warned_of.add(path)
                 warnings.warn(message, stacklevel=3)

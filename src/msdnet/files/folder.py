@@ -131,7 +131,14 @@ def _test_folder(root: Path) -> Path:
 
 def _find_divided(root: Path, classes: Sequence[str] | None, held_out: int | None, seed: int) -> DividedFolder:
     classes, training = _labelled(root, root / "train", classes)
-    test = _scan(root, _test_folder(root), classes)
+    tests = _test_folder(root)
+    test = _scan(root, tests, classes)
+    tested = {file.label for file in test}
+    untested = [name for label, name in enumerate(classes) if label not in tested]
+    if untested:
+        warnings.warn(
+            f"{tests}: no images of {_some(untested)}, so what is measured says nothing of these", stacklevel=2
+        )
     share = HELD_OUT_OF_MANY if len(training) > MANY else max(1, round(HELD_OUT_SHARE * len(training)))
     count = share if held_out is None else held_out
     _check_held_out(root, count, len(training))

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msdnet.amounts import four_digits
-from msdnet.files import CIFAR
 from msdnet.report import write_chart
 from msdnet.report.charts import Lines
 from msdnet.reproduce.experiment import Experiment
@@ -25,7 +24,7 @@ def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measure
             measured = workshop.measured(subject)
             if measured is not None:
                 known.append((subject, path, measured))
-    check_each(known, refused, experiment.training_images if experiment.dataset in CIFAR else None)
+    check_each(known, refused, experiment.training_images if experiment.images_known else None)
     refused.tell()
     return {subject.name: measured for subject, _, measured in known}
 

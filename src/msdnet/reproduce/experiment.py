@@ -21,9 +21,12 @@ class Experiment:
     """cifar10, cifar100 or imagenet."""
     figures: tuple[Figure, ...]
     training_images: int = 45_000
-    """Of ImageNet, for which another folder of images may stand, about so many."""
     side: int = 32
     """Of the images."""
+    is_try: bool = False
+    """Whether something was changed to try it: it then says nothing of what the paper claims."""
+    images_known: bool = True
+    """Whether there are just so many to train on: another folder of images may stand for ImageNet."""
 
     @property
     def subjects(self) -> tuple[Subject, ...]:
@@ -34,6 +37,10 @@ class Experiment:
     def everyone(self) -> dict[str, Subject]:
         """The same by their names, and the members of ensembles, which are measured on the way."""
         return {one.name: one for subject in self.subjects for one in (*trained_for(subject), subject)}
+
+    def on(self, training_images: int) -> "Experiment":
+        """The same on data that have so many training images."""
+        return replace(self, training_images=training_images, images_known=True)
 
     def tried_with(self, *changes: str, subset: int | None = None) -> "Experiment":
         """The same, with what was changed to try it in every title, so that nobody takes it for the real one.
@@ -49,4 +56,4 @@ class Experiment:
             for figure in self.figures
         )
         images = min(subset or self.training_images, self.training_images)
-        return replace(self, title=f"{self.title}{note}", figures=figures, training_images=images)
+        return replace(self, title=f"{self.title}{note}", figures=figures, training_images=images, is_try=True)

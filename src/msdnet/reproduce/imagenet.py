@@ -46,7 +46,7 @@ def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
     ]
     title = f"Anytime prediction on {_data(classes)}"
     figures = (Figure("anytime_imagenet", title, tuple(curves)),)
-    return Experiment("anytime-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE)
+    return Experiment("anytime-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE, images_known=False)
 
 
 def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
@@ -65,4 +65,4 @@ def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
     ]
     title = f"Budgeted batch classification on {_data(classes)}"
     figures = (Figure("budgeted_imagenet", title, tuple(curves)),)
-    return Experiment("budgeted-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE)
+    return Experiment("budgeted-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE, images_known=False)

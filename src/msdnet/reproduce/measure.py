@@ -69,7 +69,7 @@ def measure(
         network=network.config.to_dict(),
         recipe=dataclasses.asdict(subject.recipe),
         seeds=tuple(trained.seed for trained in trained_for(subject)),
-        images={**runs[0]["images"], "test": len(test.correct)},
+        images=runs[0]["images"] | {"test": data.size("test")} | _unreadable(data, held_out=held_out, test=test),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         costs=costs,
         whole_costs=whole_costs,
@@ -81,6 +81,13 @@ def measure(
         trained_by=tuple({"msdnet": run["msdnet"], "torch": run["torch"]} for run in runs),
         made_by=describe_machine() | gpu | {"torch": torch.__version__},
     )
+
+
+def _unreadable(data: ImageData, *, held_out: _Answers, test: _Answers) -> dict[str, Any]:
+    """How many images could not be read, where there are any: systems that were judged by others are not compared."""
+    parts: dict[Part, _Answers] = {"held_out": held_out, "test": test}
+    counts = {part: data.size(part) - len(answers.correct) for part, answers in parts.items()}
+    return {"unreadable": counts} if any(counts.values()) else {}
 
 
 def _answers(network: StagedNetwork, data: ImageData, part: Part, stop: StopSignal) -> _Answers:

@@ -27,8 +27,7 @@ __all__ = [
 FORMAT = 1
 
 _WAY_OUT = (
-    "delete it, and the system is measured again (trained first, where its run is gone), or bring back the one of the "
-    "repository"
+    "delete it, and the system is measured again (trained first, where its run is gone), or put back a copy of it"
 )
 
 
@@ -45,7 +44,7 @@ class Measurement:
     seeds: tuple[int, ...]
     """Of the training; of an ensemble, of every member's."""
     images: Mapping[str, Any]
-    """What it was trained, held out and tested on."""
+    """What it was trained, held out and tested on, and how many of the latter two could not be read, if any."""
     parameters: int
     costs: tuple[int, ...]
     """Multiply-adds to each exit, computed lazily."""
@@ -58,7 +57,8 @@ class Measurement:
     points: tuple[BudgetPoint, ...]
     """What budgets bring, by both kinds of policy; none where there is one exit only."""
     training: Mapping[str, Any] | None
-    """Seconds, and its share of them where networks were trained side by side; nothing for an ensemble."""
+    """Seconds, its share of them where networks were trained side by side, and the number of processes (older files do
+    not tell it: one); nothing for an ensemble."""
     trained_by: tuple[Mapping[str, Any], ...]
     """Versions that trained it, or each member; commits may differ between results, versions of msdnet may not."""
     made_by: Mapping[str, Any]
@@ -140,12 +140,17 @@ class Refused:
 
     def tell(self) -> None:
         """Raise an error if there are any."""
-        told = [f"{', '.join(files)}{why}" for why, files in self._files.items()]
-        if len(told) > 1:
+        told = [line for why, files in self._files.items() for line in _lines(why, files)]
+        if len(self._files) > 1:
             count = sum(map(len, self._files.values()))
-            raise ValueError("\n  ".join([f"{count} result files cannot be used:", *told]))
+            told = [f"{count} result files cannot be used:", *(f"  {line}" for line in told)]
         if told:
-            raise ValueError(told[0])
+            raise ValueError("\n".join(told))
+
+
+def _lines(why: str, files: Sequence[str]) -> list[str]:
+    """What is wrong with one file, or with several, which then have a line each."""
+    return [f"{files[0]}{why}"] if len(files) == 1 else [f"{len(files)} result files{why}:", *(f"  {f}" for f in files)]
 
 
 def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], training_images: int | None = None) -> None:
@@ -161,7 +166,7 @@ def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], trai
 def check_each(
     measured: Sequence[tuple[Subject, Path, Measurement]], refused: Refused, training_images: int | None = None
 ) -> None:
-    """The same, noting of each file that differs the first thing in which it does."""
+    """The same, noting of each file that differs in what it does."""
     if not measured:
         return
     _, usual_path, usual = max(measured, key=lambda one: sum(_made_alike(one[2], other) for _, _, other in measured))
@@ -173,18 +178,22 @@ def check_each(
 
 def _check_as_declared(subject: Subject, path: Path, found: Measurement, training_images: int | None) -> None:
     differs, (network, recipe) = _differs(path, "this experiment"), _as_written_now(path, found)
-    check_same(f"{differs}: network", network, subject.network.to_dict())
-    check_same(f"{differs}: recipe", recipe, dataclasses.asdict(subject.recipe))
-    check_same(f"{differs}: seeds", found.seeds, tuple(trained.seed for trained in trained_for(subject)))
+    there: dict[str, Any] = {"network": network, "recipe": recipe, "seeds": found.seeds}
+    declared: dict[str, Any] = {
+        "network": subject.network.to_dict(),
+        "recipe": dataclasses.asdict(subject.recipe),
+        "seeds": tuple(trained.seed for trained in trained_for(subject)),
+    }
     if training_images is not None:
-        check_same(f"{differs}: training images", found.images.get("training"), training_images)
+        there["training images"], declared["training images"] = found.images.get("training"), training_images
+    check_same(differs, there, declared)
 
 
 def _check_as_usual(path: Path, found: Measurement, usual_path: Path, usual: Measurement) -> None:
-    differs = _differs(path, str(usual_path))
-    check_same(f"{differs}: images", found.images, usual.images)
-    for version in (found.made_by["msdnet"], *(made["msdnet"] for made in found.trained_by)):
-        check_same(f"{differs}: msdnet's version", version, usual.made_by["msdnet"])
+    version = usual.made_by["msdnet"]
+    others = [made["msdnet"] for made in (found.made_by, *found.trained_by) if made["msdnet"] != version]
+    there = {"images": found.images, "msdnet's version": next(iter(others), version)}
+    check_same(_differs(path, str(usual_path)), there, {"images": usual.images, "msdnet's version": version})
 
 
 def _as_written_now(path: Path, found: Measurement) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -204,4 +213,4 @@ def _made_alike(one: Measurement, other: Measurement) -> bool:
 def _differs(path: Path, other: str) -> str:
     """The beginning of an error that ends with what differs."""
     advice = "give the options that it was made with, or another folder, or remove it and its run"
-    return f"{path}: made in another way than {other}, so it cannot be drawn beside the others ({advice})"
+    return f"{path}: made in another way than {other}, so not to be drawn beside the others ({advice})"

@@ -3,22 +3,22 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_folder_writable, check_same, from_mapping
+from msdnet.checks import check_folder_writable, check_same, check_whole, from_mapping
 from msdnet.config import NetworkConfig
-from msdnet.data import DataConfig, ImageData, open_data
+from msdnet.data import DataConfig, ImageData, UnreadableImageError, open_data
 from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
 from msdnet.naming import counted
 from msdnet.networks import StagedNetwork, create_network, empty_network
 from msdnet.reproduce.measure import measure
-from msdnet.reproduce.measurement import Measurement, read_measurement
+from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
 from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
@@ -33,6 +33,7 @@ from msdnet.training.distributed import (
 from msdnet.training.record import describe_data, read_run, read_summary
 from msdnet.training.side_by_side import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT
+from msdnet.writing import is_disk_full
 
 __all__ = ["Failure", "Standing", "Workshop"]
 
@@ -63,7 +64,20 @@ class Workshop:
     time: SharedTime = field(default_factory=SharedTime, repr=False, compare=False)
     """Of the machine, for those that are trained side by side."""
 
-    def file_of(self, subject: Subject) -> Path:
+    @cached_property
+    def opened(self) -> ImageData:
+        """The data. Of a folder all images are found by this, and none is read."""
+        return open_data(self.data.found(), pick_device(self.device))
+
+    def __post_init__(self) -> None:
+        check_whole("at_once (--at-once)", self.at_once)
+
+    def tell(self, line: str) -> None:
+        """Once, however many processes torchrun has started."""
+        if is_first():
+            self.say(line)
+
+    def file_of(self, subject: Subject | Measurement) -> Path:
         return self.results / (self.name or self.data.dataset) / f"{subject.name}.json"
 
     def run_of(self, trained: Trained) -> Path:
@@ -112,21 +126,27 @@ class Workshop:
         if not wanted:
             return []
         with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
-            data = open_data(self.data.found(), device)
+            data = self.opened
             for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
                 check_folder_writable(folder)
-            here = {**describe_data(data), "test": data.size("test")}
-            for one in beside:
-                path = self.file_of(wanted[0]).with_stem(one.name)
-                hint = "made of other images than those here; give these, or another folder for results (--results)"
-                check_same(f"{path}: {hint}: images", one.images, here)
+            self.check_images(beside)
         return self._carry_out(wanted, data)
+
+    def check_images(self, measured: Iterable[Measurement]) -> None:
+        """Refuse what was measured of other images than those that are here."""
+        here, refused = {**describe_data(self.opened), "test": self.opened.size("test")}, Refused()
+        hint = "made of other images than those here; give these, or another folder for results (--results)"
+        for one in measured:
+            # Which of them can be read is known only when they are.
+            images = {name: value for name, value in one.images.items() if name != "unreadable"}
+            with refused.noting(self.file_of(one)):
+                check_same(f"{self.file_of(one)}: {hint}: images", images, here)
+        refused.tell()
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
         needed = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
         to_train = [one for one in needed.values() if not is_finished(self.run_of(one))]
-        if is_first():
-            self.say(f"networks to train: {len(to_train)}, systems to measure: {len(wanted)}")
+        self.tell(f"networks to train: {len(to_train)}, systems to measure: {len(wanted)}")
         failures = self._do(partial(self._train, data), self._costliest_first(to_train), self.at_once)
         told, ready = {failure.name for failure in failures}, []
         for subject in wanted:
@@ -135,7 +155,7 @@ class Workshop:
                 ready.append(subject)
             elif subject.name not in told:
                 failures.append(Failure(subject.name, f"not measured without {', '.join(without)}"))
-        failures += self._do(partial(self._measure, data), ready, 1)
+        failures += self._do(partial(self._measure, data), ready, 1, told=failures)
         # What could not be measured after its training was tried once more.
         still = {failure.name: failure for failure in failures}
         measured = {subject.name for subject in ready if self.file_of(subject).exists()}
@@ -151,46 +171,59 @@ class Workshop:
 
         return sorted(networks, key=cost, reverse=True)
 
-    def _do(self, work: Callable[[Any, StopSignal], None], subjects: Sequence[Subject], at_once: int) -> list[Failure]:
+    def _do(
+        self,
+        work: Callable[[Any, StopSignal], None],
+        subjects: Sequence[Subject],
+        at_once: int,
+        told: Sequence[Failure] = (),
+    ) -> list[Failure]:
+        """What came to nothing, told of unless it was before. What every other one would meet as well is raised."""
         jobs = [partial(work, subject) for subject in subjects]
         failures = []
         for done in together(jobs, at_once=at_once, device=pick_device(self.device)):
-            if done.error is not None:
-                failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
-                self.say(f"{failures[-1].name}: failed: {failures[-1].why}")
+            if done.error is None:
+                continue
+            if isinstance(done.error, UnreadableImageError) or is_disk_full(done.error):
+                raise done.error
+            failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
+            if failures[-1] not in told:
+                self.tell(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
     def reason(self, subject: Subject, error: BaseException) -> str:
         """The system's own errors have a file and a reason, ours a sentence; of a damaged run, what can be done."""
         named = isinstance(error, OSError) and error.filename is not None
         why = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            return why  # the place is at fault, and the run is whole
         damaged = [run for run in map(self.run_of, trained_for(subject)) if f"{run}/" in why]
         return f"{why}; without {damaged[0]} it would be trained anew" if damaged else why
 
     def _train(self, data: ImageData, trained: Trained, stop: StopSignal) -> None:
         with noting_time(self.run_of(trained), self.time):
             summary = self._trained(data, trained, stop)
+        held_out = _percent(summary.held_out_accuracy)
+        self.tell(f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {held_out}")
         if is_first():  # of several processes under torchrun, which only train together
-            self.say(
-                f"{trained.name}: trained in {summary.seconds:,.0f} s, held-out {_percent(summary.held_out_accuracy)}"
-            )
             with ALONE:
                 self._measure(data, trained, stop)
 
     def _trained(self, data: ImageData, trained: Trained, stop: StopSignal) -> Summary:
         folder, options = self.run_of(trained), {"device": self.device, "stop": stop}
-        display = _Lines(trained.name, self.say)
+        reading = {"root": self.data.root, "workers": self.data.workers}
+        reading |= {"unreadable": "skip"} if self.data.unreadable == "skip" else {}
         if (folder / RUN).exists():
             self._check_run(trained, data)
-            self.say(f"{trained.name}: {_goes_on(self._progress(trained))}")
-            return resume(folder, root=self.data.root, display=display, **options)  # type: ignore[arg-type]
+            display = _Lines(trained.name, self.tell, _goes_on(self._progress(trained)))
+            return resume(folder, display=display, **options, **reading)  # type: ignore[arg-type]
         return train(
             trained.recipe,
             data=self.data,
             network=trained.network,
             out=folder,
             seed=trained.seed,
-            display=display,
+            display=_Lines(trained.name, self.tell),
             **options,  # type: ignore[arg-type]
         )
 
@@ -200,29 +233,39 @@ class Workshop:
         members = trained_for(subject)
         for trained in members:
             self._check_run(trained, data)
-        self.say(f"{subject.name}: measuring")
+        self.tell(f"{subject.name}: measuring")
         runs = [load_run(self.run_of(trained), data=data, device=self.device) for trained in members]
         networks = [run.network for run in runs]
         network = self._joined(subject, networks) if isinstance(subject, Joint) else networks[0]
         training = None if isinstance(subject, Joint) else self._training_of(subject)
         measured = measure(subject, network, data, [run.facts for run in runs], training, stop)
         measured.save(self.file_of(subject))
-        self.say(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
+        self.tell(f"{subject.name}: test {_percent(measured.test_accuracy)}, in {self.file_of(subject)}")
+        for part, count in measured.images.get("unreadable", {}).items():
+            if count:
+                self.tell(
+                    f"{subject.name}: images of the part {part} that could not be read and are left out: {count:,}"
+                )
 
     def _check_run(self, trained: Trained, data: ImageData) -> None:
         """Refuse a run that was made for something else, or on other images."""
         folder = self.run_of(trained)
         facts = read_run(folder)
         recipe = from_mapping(Recipe, facts["recipe"], f"{folder}: recipe")
-        pairs = {
-            "network": (NetworkConfig.from_dict(facts["network"]).to_dict(), trained.network.to_dict()),
-            "recipe": (dataclasses.asdict(recipe), dataclasses.asdict(trained.recipe)),
-            "seed": (facts["seed"], trained.seed),
-            "images": (facts["images"], describe_data(data)),
+        found = {
+            "network": NetworkConfig.from_dict(facts["network"]).to_dict(),
+            "recipe": dataclasses.asdict(recipe),
+            "seed": facts["seed"],
+            "images": facts["images"],
         }
-        for name, (found, wanted) in pairs.items():
-            hint = "trained in another way; remove it or choose another folder for runs (--runs)"
-            check_same(f"{folder}: {hint}: {name}", found, wanted)
+        wanted = {
+            "network": trained.network.to_dict(),
+            "recipe": dataclasses.asdict(trained.recipe),
+            "seed": trained.seed,
+            "images": describe_data(data),
+        }
+        hint = "trained in another way; remove it or choose another folder for runs (--runs)"
+        check_same(f"{folder}: {hint}", found, wanted)
 
     def _joined(self, ensemble: Joint, members: Sequence[StagedNetwork]) -> StagedNetwork:
         joined = empty_network(dataclasses.replace(ensemble.network, classes=members[0].config.classes))
@@ -236,16 +279,19 @@ class Workshop:
             "seconds": summary.seconds,
             "machine_seconds": machine_seconds(self.run_of(trained), summary.seconds),
             "images_per_second": summary.images_per_second,
+            "processes": summary.processes,
         }
 
 
 class _Lines(Display):
     """A line every few epochs, with the network's name, since several train at once."""
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
-        self._name, self._say = name, say
+    def __init__(self, name: str, say: Callable[[str], None], beginning: str = "") -> None:
+        self._name, self._say, self._beginning = name, say, beginning
 
     def start(self, epochs: int, steps: int) -> None:
+        if self._beginning:  # told now that nothing stands in the way, another process least of all
+            self._say(f"{self._name}: {self._beginning}")
         self._say(f"{self._name}: training, epochs: {epochs:,}, steps in each: {steps:,}")
 
     def epoch(self, figures: EpochFigures) -> None:

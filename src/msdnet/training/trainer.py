@@ -54,6 +54,8 @@ class Summary:
     seconds: float
     images_per_second: float
     peak_memory_bytes: int | None
+    processes: int = 1
+    """That trained it together, at the end: another number may have begun."""
 
     def __post_init__(self) -> None:
         make_tuples(self, "held_out_accuracy", "test_accuracy", "costs")
@@ -334,6 +336,7 @@ class Trainer:
             seconds=seconds,
             images_per_second=self.recipe.epochs * self.steps * self.recipe.batch_size / seconds,
             peak_memory_bytes=torch.cuda.max_memory_reserved(self.step.device) if cuda else None,
+            processes=self.shard.world,
         )
         save_tensors(self.folder / MODEL, network.state_dict(), self.facts)
         summary.save(self.folder)

@@ -1,0 +1,112 @@
+"""Experiments where something is at fault that no system can help: the data, the disk, another process."""
+
+import dataclasses
+import errno
+import fcntl
+import os
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from msdnet.data import UnreadableImageError
+from msdnet.reproduce.drawing import measured_of
+from msdnet.training import Interrupted
+from tests.unit.test_reproduce import CLASSES, MANY_EXITS, RESNET, SMALL, paint_images, workshop
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    return paint_images(tmp_path / "images")
+
+
+@pytest.fixture
+def damaged(whole: Path) -> Path:
+    """Of the images to test with, one cannot be read."""
+    (whole / "val/class1/3.png").write_bytes(b"no image")
+    return whole
+
+
+def test_an_unreadable_image_ends_it_at_once_and_can_be_skipped_by_all(damaged: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    here = workshop(damaged, tmp_path, said)
+    with pytest.raises(UnreadableImageError, match=r"val/class1/3.png: .*--skip-unreadable"):
+        here.carry_out([RESNET, MANY_EXITS])
+    assert sum(here.training_standing(one) == "trained" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
+    assert not any("failed" in line for line in said), "it is no system's fault"
+    skips = dataclasses.replace(here, data=dataclasses.replace(here.data, unreadable="skip"))
+    with pytest.warns(UserWarning, match=r"unreadable image .*val/class1/3.png"):
+        assert skips.carry_out(SMALL.subjects) == []
+    assert "resnet: images of the part test that could not be read and are left out: 1" in said
+    assert not any("of the part held_out" in line for line in said), "of which all can be read"
+    found = measured_of(SMALL, here)
+    assert {one.images["test"] for one in found.values()} == {8 * CLASSES}
+    assert [one.images["unreadable"] for one in found.values()] == [{"held_out": 0, "test": 1}] * len(found)
+    assert round(found["resnet"].test_accuracy[0] * (8 * CLASSES - 1), 6).is_integer()
+
+
+def test_systems_that_were_judged_by_other_images_are_not_compared(damaged: Path, tmp_path: Path) -> None:
+    here = workshop(damaged, tmp_path)
+    here = dataclasses.replace(here, data=dataclasses.replace(here.data, unreadable="skip"))
+    with pytest.warns(UserWarning, match="unreadable image"):
+        assert here.carry_out([RESNET]) == []
+    paint_images(damaged)
+    found = measured_of(SMALL, here)
+    assert here.carry_out([MANY_EXITS], beside=found.values()) == [], "how many can be read is not known before"
+    with pytest.raises(ValueError, match=r"made in another way than .*: images: unreadable"):
+        measured_of(SMALL, here)
+
+
+def test_a_full_disk_ends_it_and_blames_no_run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    here = workshop(whole, tmp_path, said)
+    written = os.fsync
+
+    def full(file: IO[bytes], content: bytes) -> None:
+        if "checkpoint" in file.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
+        file.write(content)
+        file.flush()
+        written(file.fileno())
+
+    monkeypatch.setattr("msdnet.writing._write", full)
+    with pytest.raises(OSError, match=r"checkpoint.safetensors: cannot be written \(No space left on device\)$"):
+        here.carry_out([RESNET, MANY_EXITS])
+    assert sum(here.standing(one) == "begun" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
+    monkeypatch.undo()
+    assert here.carry_out([RESNET, MANY_EXITS]) == []
+
+
+def test_another_process_that_trains_there_is_told_of_before_anything_else(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.unit.test_training import StopAt
+
+    said: list[str] = []
+    here = workshop(whole, tmp_path, said)
+    with monkeypatch.context() as patch:
+        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(2))
+        with pytest.raises(Interrupted):
+            here.carry_out([RESNET])
+    said.clear()
+    with (here.run_of(RESNET) / "run.json").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        (failure,) = here.carry_out([RESNET])
+    assert failure.why == f"{here.run_of(RESNET)}: another process is training here"
+    assert not any("goes on" in line for line in said)
+
+
+def test_of_several_processes_the_first_alone_speaks(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setenv("RANK", "1")
+    assert workshop(whole, tmp_path, said).carry_out([RESNET]) == []
+    assert said == []
+
+
+def test_a_run_that_may_not_be_written_to_is_not_called_damaged(whole: Path, tmp_path: Path) -> None:
+    here = workshop(whole, tmp_path)
+    path = here.run_of(RESNET) / "checkpoint.safetensors"
+    assert here.reason(RESNET, PermissionError(f"{path}: cannot be written")) == f"{path}: cannot be written"
+    assert "trained anew" in here.reason(RESNET, ValueError(f"{path}: not a whole safetensors file"))
