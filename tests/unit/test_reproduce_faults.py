@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import fcntl
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import IO
 
@@ -12,6 +13,7 @@ import pytest
 from msdnet.data import UnreadableImageError
 from msdnet.reproduce.drawing import measured_of
 from msdnet.training import Interrupted
+from msdnet.training.side_by_side import Done
 from tests.unit.test_reproduce import CLASSES, MANY_EXITS, RESNET, SMALL, paint_images, workshop
 
 
@@ -75,6 +77,25 @@ def test_a_full_disk_ends_it_and_blames_no_run(whole: Path, tmp_path: Path, monk
     assert sum(here.standing(one) == "begun" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
     monkeypatch.undo()
     assert here.carry_out([RESNET, MANY_EXITS]) == []
+
+
+def test_those_under_way_beside_a_fault_are_stopped_before_it_is_told(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error would keep what tells of them, and that would keep them at work."""
+    stopped = []
+
+    def fake(*_: object, **__: object) -> Generator[Done[None], None, None]:
+        try:
+            yield Done(0, None, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "model"))
+            yield Done(1, None, None)
+        finally:
+            stopped.append(True)
+
+    monkeypatch.setattr("msdnet.reproduce.workshop.together", fake)
+    with pytest.raises(OSError, match="No space left") as error:
+        workshop(whole, tmp_path).carry_out([RESNET, MANY_EXITS])
+    assert (error.value.filename, stopped) == ("model", [True])
 
 
 def test_another_process_that_trains_there_is_told_of_before_anything_else(

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -64,13 +65,13 @@ class Workshop:
     time: SharedTime = field(default_factory=SharedTime, repr=False, compare=False)
     """Of the machine, for those that are trained side by side."""
 
+    def __post_init__(self) -> None:
+        check_whole("at_once (--at-once)", self.at_once)
+
     @cached_property
     def opened(self) -> ImageData:
         """The data. Of a folder all images are found by this, and none is read."""
         return open_data(self.data.found(), pick_device(self.device))
-
-    def __post_init__(self) -> None:
-        check_whole("at_once (--at-once)", self.at_once)
 
     def tell(self, line: str) -> None:
         """Once, however many processes torchrun has started."""
@@ -181,14 +182,16 @@ class Workshop:
         """What came to nothing, told of unless it was before. What every other one would meet as well is raised."""
         jobs = [partial(work, subject) for subject in subjects]
         failures = []
-        for done in together(jobs, at_once=at_once, device=pick_device(self.device)):
-            if done.error is None:
-                continue
-            if isinstance(done.error, UnreadableImageError) or is_disk_full(done.error):
-                raise done.error
-            failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
-            if failures[-1] not in told:
-                self.tell(f"{failures[-1].name}: failed: {failures[-1].why}")
+        # Closed in any case: those under way beside one that raises are to stop before it is told.
+        with closing(together(jobs, at_once=at_once, device=pick_device(self.device))) as ends:
+            for done in ends:
+                if done.error is None:
+                    continue
+                if isinstance(done.error, UnreadableImageError) or is_disk_full(done.error):
+                    raise done.error
+                failures.append(Failure(subjects[done.place].name, self.reason(subjects[done.place], done.error)))
+                if failures[-1] not in told:
+                    self.tell(f"{failures[-1].name}: failed: {failures[-1].why}")
         return failures
 
     def reason(self, subject: Subject, error: BaseException) -> str:

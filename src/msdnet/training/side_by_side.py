@@ -7,7 +7,7 @@ allowed while another thread captures a graph: whatever may be new is therefore 
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
@@ -117,11 +117,11 @@ class Done(NamedTuple, Generic[T]):
     error: Exception | None
 
 
-def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> Iterator[Done[T]]:
+def together(jobs: Sequence[Job[T]], *, at_once: int, device: torch.device) -> Generator[Done[T], None, None]:
     """Do jobs, so many at once, and tell of each when it is done. One that fails does not stop the others.
 
     A signal stops them all: those under way save what they have, and `Interrupted` is raised when the last has. A
-    second signal does not wait for what is one at a time, which needs no threads.
+    second signal does not wait for what is one at a time, which needs no threads. Closing this stops them, too.
     """
     stop = StopSignal()
     with stop.noted():
