@@ -74,7 +74,7 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
         (["gallery", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
-        (["gallery", "--draw", "--class", "cat"], "--draw shows the classes that were chosen before"),
+        (["gallery", "--draw", "--class", "cat"], "gallery_cat.json: nothing is measured yet that could be drawn"),
         (["gallery", "--model", "nowhere"], "no folder and no model of the package is called 'nowhere'"),
     ],
 )
