@@ -95,7 +95,7 @@ def in_millions(amount: float) -> str:
 
 
 def four_digits(number: float) -> str:
-    """To four digits, or to a whole number where it has more: never with an exponent.
+    """To four digits, or to a whole number where it has more, which then has commas and no exponent.
 
     >>> four_digits(9.8824), four_digits(37.7401), four_digits(8_400.4), four_digits(10_960.3), four_digits(1 / 6)
     ('9.882', '37.74', '8,400', '10,960', '0.1667')

@@ -250,9 +250,9 @@ def _reproduce(
 
 
 def _nothing_measured(experiment: "Experiment", results: Path) -> str:
-    tries = results.with_name("try")
+    usual, tries = Path("results/reproduction"), Path("results/try")
     hint = "the same command without --draw measures it"
-    if not experiment.is_try and any((tries / experiment.dataset).glob("*.json")):
+    if results == usual and any((tries / experiment.dataset).glob("*.json")):
         hint += f"; there is a try in {tries}, which is drawn with the options that made it (--epochs, ...)"
     return f"{results}: nothing is measured yet that could be drawn; {hint}"
 

@@ -7,6 +7,7 @@ Knows numbers and names; nothing of models.
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -87,10 +88,11 @@ class Lines:
         parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
         if self.level is not None:
             parts.append(frame.across_at(self.level))
+        alike, drawn = Counter(series.name for series in shown), Counter[str]()
         for series in shown:
-            alike = [other for other in shown if other.name == series.name]
-            parts += _line(series, frame, palette, (alike.index(series) + 1) / len(alike))
-            parts += _ends(series, frame, palette) if len(alike) > 1 else []
+            drawn[series.name] += 1
+            parts += _line(series, frame, palette, drawn[series.name] / alike[series.name])
+            parts += _ends(series, frame, palette) if alike[series.name] > 1 else []
         return _document(self.title, parts, palette, width)
 
 

@@ -1,5 +1,6 @@
 """Easy images beside hard ones (figure 6): nothing is trained, it takes a model and labelled images."""
 
+import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ __all__ = [
 
 GALLERY, GALLERY_TITLE = "gallery", "Easy and hard images of a model"
 GALLERY_MODEL = "cifar10-anytime"
-_LONGEST_NAME = 100  # file systems end at 255 bytes; of two that begin alike, the second is refused
+_LONGEST_NAME = 100  # bytes, of 255 that a file system takes
 FORMAT = 1
 
 
@@ -144,7 +145,10 @@ def gallery_name(model: Model, data: Labelled, classes: Sequence[str] = ()) -> s
     """Of its files: by the model, if it is not that of the package, and by the classes that are asked for."""
     name = model.manifest.name
     parts = (GALLERY, *([] if name == GALLERY_MODEL else [name]), *_names(find_labels(classes, data), data))
-    return re.sub(r"[^\w.-]+", "-", "_".join(parts))[:_LONGEST_NAME]
+    whole = re.sub(r"[^\w.-]+", "-", "_".join(parts)).encode()
+    if len(whole) <= _LONGEST_NAME:
+        return whole.decode()
+    return f"{whole[:_LONGEST_NAME].decode(errors='ignore')}_{hashlib.sha256(whole).hexdigest()[:8]}"
 
 
 def read_gallery(path: Path) -> Gallery:

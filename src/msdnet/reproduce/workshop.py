@@ -71,7 +71,10 @@ class Workshop:
     @cached_property
     def opened(self) -> ImageData:
         """The data. Of a folder all images are found by this, and none is read."""
-        return open_data(self.data.found(), pick_device(self.device))
+        device = pick_device(self.device)
+        join_processes(device)
+        with first_on_machine_first():
+            return open_data(self.data.found(), device)
 
     def tell(self, line: str) -> None:
         """Once, however many processes torchrun has started."""
@@ -121,13 +124,12 @@ class Workshop:
             raise ValueError("several networks at once (--at-once) are for one process: torchrun's train one together")
         if self.at_once > 1 and self.data.dataset == FOLDER:
             raise ValueError("several networks at once (--at-once) are for data in memory, not for a folder of images")
-        device = pick_device(self.device)
-        join_processes(device)
+        join_processes(pick_device(self.device))
         wanted = [subject for subject in subjects if self.standing(subject) != "measured"]
         if not wanted:
             return []
-        with first_on_machine_first():  # without data, or places to write to, nothing can be done: better told now
-            data = self.opened
+        data = self.opened  # without data, or places to write to, nothing can be done: better told now
+        with first_on_machine_first():
             for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
                 check_folder_writable(folder)
             self.check_images(beside)
