@@ -172,6 +172,7 @@ def test_what_was_made_of_something_else_is_not_replaced(bundle: Bundle, made: G
         (made, other, "made by another quick than this"),
         (replace(made, asked=("cat",)), bundle.folder, "made with --class cat, not without --class"),
         (replace(made, data="photos"), bundle.folder, "made of photos (1,000 images), not of cifar10 test"),
+        (replace(made, shown_sha256="0"), bundle.folder, "made of other images than these of the name cifar10 test"),
     ):
         before.save(file)
         kept = file.read_text()

@@ -17,6 +17,7 @@ from msdnet.data import DataConfig, open_data
 from msdnet.extras import install
 from msdnet.reproduce import Experiment, Failure, Workshop, find_experiment
 from msdnet.reproduce.imagenet import MSDNETS
+from msdnet.reproduce.measure import describe_test
 from msdnet.reproduce.subjects import Joint, Trained, trained_for
 from msdnet.training.record import describe_data
 from tests.helpers import run_here
@@ -198,7 +199,7 @@ def make_up_folder_results(folder: Path, data: Path, **changes: object) -> None:
             network=subject.network.to_dict(),
             recipe=asdict(subject.recipe),
             seeds=tuple(one.seed for one in trained_for(subject)),
-            images={**describe_data(opened), "test": opened.size("test"), **changes},
+            images=describe_data(opened) | describe_test(opened) | changes,
         )
         made.save(folder / "imagenet" / f"{subject.name}.json")
 
@@ -214,6 +215,11 @@ def test_results_of_other_images_are_refused_also_where_nothing_is_to_be_trained
         assert done.returncode == 1
         assert "made of other images than those here" in done.stderr
         assert "classes is ['ant', 'bee'], not ['ant', 'cat']" in done.stderr
+    tested = sorted((photos / "val").rglob("*.*"))[0]
+    tested.write_bytes(tested.read_bytes() + b"another picture")
+    done = run(*command, "--draw", "--data", str(photos))
+    assert done.returncode == 1
+    assert "test_sha256 is " in done.stderr
 
 
 def test_results_of_a_folder_of_ones_own_are_drawn_with_its_name(tmp_path: Path) -> None:

@@ -72,7 +72,8 @@ def test_what_fails_with_one_kind_is_false_before_the_other_is_measured() -> Non
 
 def test_early_classifiers_are_compared_with_their_like() -> None:
     """Those that pool are much worse, which tells nothing of MSDNet."""
-    low = dict.fromkeys(("ResNet", "DenseNet"), (10.0, 20.0, *STAIRS[2:]))
+    accuracies: tuple[float, ...] = (10.0, 20.0, *STAIRS[2:])
+    low = dict.fromkeys(("ResNet", "DenseNet"), accuracies)
     finding = found("accuracy of early classifiers", one_classifier(own=low, kinds=("pool",)))
     assert finding.verdict == "no"
 

@@ -24,8 +24,9 @@ def whole(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def damaged(whole: Path) -> Path:
-    """Of the images to test with, one cannot be read."""
-    (whole / "val/class1/3.png").write_bytes(b"no image")
+    """Of the images to test with, one cannot be read, which cannot be seen by its size."""
+    image = whole / "val/class1/3.png"
+    image.write_bytes(bytes(image.stat().st_size))
     return whole
 
 

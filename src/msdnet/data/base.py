@@ -158,6 +158,11 @@ class ImageData(ABC):
         """Of training images that are files: by these their folder is known again, even if it has grown."""
         return ()
 
+    @property
+    def test_fingerprint(self) -> str | None:
+        """Of test images that are files, by which others are told from them; a data set by name has but one test."""
+        return None
+
     @abstractmethod
     def training_batches(self, epoch: Epoch) -> Iterator[Batch]:
         """The batches of an epoch, shuffled and augmented.

@@ -73,6 +73,8 @@ class Gallery:
     asked: tuple[str, ...] = ()
     """Classes that were asked for; without any, those are shown that tell most."""
     classes: tuple[ShownClass, ...]
+    shown_sha256: str = ""
+    """Of the images that are shown, by which others of the same name and number are told from them."""
     made_by: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -100,9 +102,10 @@ class Gallery:
         return "" if asked == self.asked else f"{_said(self.asked)}, not {_said(asked)}"
 
     def _of_other_images(self, data: Labelled) -> str:
-        if (data.name, len(data.labels)) == (self.data, self.images):
-            return ""
-        return f"of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
+        if (data.name, len(data.labels)) != (self.data, self.images):
+            return f"of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
+        same = self.shown_sha256 in ("", _fingerprint(data, self.classes))
+        return "" if same else f"of other images than these of the name {self.data}"
 
 
 def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> Gallery:
@@ -117,6 +120,17 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
     exits = evaluation.exit_indices(budget, method="paper")
     rightly = evaluation.correct[np.arange(len(exits)), exits]
     found = easy_and_hard(evaluation, exits)
+    shown = tuple(
+        ShownClass(
+            name=data.classes[one.label],
+            images=int((data.labels == one.label).sum()),
+            left_rightly=int(found.easy[data.labels == one.label].sum()),
+            needed_the_last=int(found.hard[data.labels == one.label].sum()),
+            easy=tuple(one.easy),
+            hard=tuple(one.hard),
+        )
+        for one in choose(found, data.labels, wanted)
+    )
     return Gallery(
         model=manifest.name,
         fingerprint=model.bundle.fingerprint,
@@ -126,17 +140,8 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
         left=tuple(np.bincount(exits, minlength=manifest.exit_count).tolist()),
         right=tuple(np.bincount(exits[rightly], minlength=manifest.exit_count).tolist()),
         asked=_names(wanted, data),
-        classes=tuple(
-            ShownClass(
-                name=data.classes[one.label],
-                images=int((data.labels == one.label).sum()),
-                left_rightly=int(found.easy[data.labels == one.label].sum()),
-                needed_the_last=int(found.hard[data.labels == one.label].sum()),
-                easy=tuple(one.easy),
-                hard=tuple(one.hard),
-            )
-            for one in choose(found, data.labels, wanted)
-        ),
+        classes=shown,
+        shown_sha256=_fingerprint(data, shown),
         made_by=describe_machine(),
     )
 
@@ -154,6 +159,16 @@ def gallery_name(model: Model, data: Labelled, classes: Sequence[str] = ()) -> s
 def read_gallery(path: Path) -> Gallery:
     """What was made before; `FileNotFoundError` if nothing was."""
     return from_mapping(Gallery, read_table(path, FORMAT), str(path))
+
+
+def _fingerprint(data: Labelled, classes: Sequence[ShownClass]) -> str:
+    """Of the images that are shown of these classes, and of their labels."""
+    told = hashlib.sha256()
+    for index in (index for one in classes for index in (*one.easy, *one.hard)):
+        image = data.images[index]
+        told.update(Path(image).read_bytes() if isinstance(image, str | Path) else np.asarray(image).tobytes())
+        told.update(data.classes[data.labels[index]].encode())
+    return told.hexdigest()
 
 
 def _names(labels: Sequence[int], data: Labelled) -> tuple[str, ...]:

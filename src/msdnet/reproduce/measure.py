@@ -18,7 +18,7 @@ from msdnet.reproduce.measurement import Measurement
 from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import StopSignal, all_logits
 
-__all__ = ["BUDGETS", "measure"]
+__all__ = ["BUDGETS", "describe_test", "measure"]
 
 # Average multiply-adds per image of 32 pixels, and ten times as many for large images. The same for all networks, so
 # that the best of several can be told for each.
@@ -69,7 +69,7 @@ def measure(
         network=network.config.to_dict(),
         recipe=dataclasses.asdict(subject.recipe),
         seeds=tuple(trained.seed for trained in trained_for(subject)),
-        images=runs[0]["images"] | {"test": data.size("test")} | _unreadable(data, held_out=held_out, test=test),
+        images=runs[0]["images"] | describe_test(data) | _unreadable(data, held_out=held_out, test=test),
         parameters=sum(parameter.numel() for parameter in network.parameters()),
         costs=costs,
         whole_costs=whole_costs,
@@ -81,6 +81,12 @@ def measure(
         trained_by=tuple({"msdnet": run["msdnet"], "torch": run["torch"]} for run in runs),
         made_by=describe_machine() | gpu | {"torch": torch.__version__},
     )
+
+
+def describe_test(data: ImageData) -> dict[str, Any]:
+    """What it is tested on, beside what `describe_data` says of the rest."""
+    fingerprint = data.test_fingerprint
+    return {"test": data.size("test")} | ({} if fingerprint is None else {"test_sha256": fingerprint})
 
 
 def _unreadable(data: ImageData, *, held_out: _Answers, test: _Answers) -> dict[str, Any]:

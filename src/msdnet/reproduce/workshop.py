@@ -18,7 +18,7 @@ from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
 from msdnet.naming import counted
 from msdnet.networks import StagedNetwork, create_network, empty_network
-from msdnet.reproduce.measure import measure
+from msdnet.reproduce.measure import describe_test, measure
 from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
@@ -137,7 +137,7 @@ class Workshop:
 
     def check_images(self, measured: Iterable[Measurement]) -> None:
         """Refuse what was measured of other images than those that are here."""
-        here, refused = {**describe_data(self.opened), "test": self.opened.size("test")}, Refused()
+        here, refused = describe_data(self.opened) | describe_test(self.opened), Refused()
         hint = "made of other images than those here; give these, or another folder for results (--results)"
         for one in measured:
             # Which of them can be read is known only when they are.
