@@ -124,12 +124,33 @@ def test_a_model_without_held_out_confidences_is_refused(tmp_path: Path) -> None
         make_gallery(model, cifar10())
 
 
+def test_a_model_of_one_exit_has_no_easy_and_hard_images(tmp_path: Path) -> None:
+    model = msdnet.load(tiny_bundle(tmp_path / "bundle", config=replace(TINY, exits=(3,))).folder)
+    with pytest.raises(ValueError, match="tiny has one exit"):
+        make_gallery(model, cifar10())
+
+
+def test_a_model_of_other_classes_asks_for_its_own_images(tmp_path: Path) -> None:
+    folder = tiny_bundle(tmp_path / "bundle").folder
+    refused = run("--model", str(folder), "--results", str(tmp_path), "--class", "red")
+    assert refused.returncode == 1
+    assert "tiny knows other classes than cifar10 test, the first 1,000; --data names its own" in refused.stderr
+
+
+def test_a_place_for_figures_that_is_none_is_told_at_once(bundle: Bundle, tmp_path: Path) -> None:
+    options = ["--model", str(bundle.folder), "--results", str(tmp_path), "--figures", __file__]
+    refused = run(*options)
+    assert refused.returncode == 1
+    assert "test_gallery.py: a file, not a folder" in refused.stderr
+    assert not (tmp_path / "gallery_quick.json").exists()
+
+
 def test_the_command_makes_it_and_draws_it_again(bundle: Bundle, tmp_path: Path) -> None:
     options = ["--model", str(bundle.folder), "--results", str(tmp_path / "results")]
     done = run(*options, "--class", "cat", "--class", "ship")
     assert done.returncode == 0, done.stderr
     assert "quick on cifar10 test, the first 1,000: 1,000 images" in done.stdout
-    said = r"\n  cat +\d+ of 103 left at the first exit with the right answer, \d+ were wrong there and left at the"
+    said = r"\n  cat +\d+ of 103 left at the first exit with the right answer, \d+ left at the last with the"
     assert re.search(said, done.stdout)
     assert "The paper: early classifiers recognise prototypical images" in done.stdout
     record = read_gallery(tmp_path / "results/gallery_quick_cat_ship.json")

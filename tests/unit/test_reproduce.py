@@ -377,6 +377,8 @@ def test_a_network_is_trained_again_for_an_ensemble_that_has_its_result_alone(
     planned = {one.name: one.standing for one in make_plan(SMALL, here)}
     assert planned == {"resnet": "missing", "resnet_seed1": "missing", "resnet_mc": "measured"}
     assert [one.name for one in make_plan(SMALL, here, [MANY_EXITS])] == ["resnet_mc"]
+    shutil.copytree(done.runs, here.runs)
+    assert {one.standing for one in make_plan(SMALL, here)} == {"measured"}, "and their networks are here"
 
 
 def test_a_member_that_was_made_in_another_way_is_refused_too(done: Workshop, tmp_path: Path) -> None:

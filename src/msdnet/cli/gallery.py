@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from msdnet.amounts import in_millions
+from msdnet.checks import check_folder_writable
 from msdnet.cli.claims import claims_as_values, judged
 from msdnet.cli.models import SAMPLES, open_images
 
@@ -48,14 +49,17 @@ def show_gallery(
         return
     loaded = msdnet.load(model or GALLERY_MODEL)
     images = open_images([loaded], SAMPLES if data is None else str(data), None, "test")
+    if data is None and tuple(loaded.classes) != images.classes:
+        raise ValueError(f"{loaded.manifest.name} knows other classes than {images.name}; --data names its own images")
     name = gallery_name(loaded, images, classes)
     file = results / f"{name}.json"
     before = read_gallery(file) if file.exists() else None
     if draw and before is None:
-        raise ValueError(f"{file}: nothing is measured yet that could be drawn")
+        raise ValueError(f"{file}: nothing is measured yet that could be drawn; without --draw it is")
     if before is not None and (other := before.made_otherwise(loaded, images, classes)):
         way_out = "give the same (--model, --data)" if draw else "give another folder (--results), or delete it"
         raise ValueError(f"{file}: made {other}; {way_out}")
+    check_folder_writable(figures)  # better told before every image is asked about
     made = before if draw and before is not None else make_gallery(loaded, images, classes)
     written = write_chart(made.chart(images), figures / f"{name}.svg")
     if not draw:
@@ -81,5 +85,5 @@ def _show(made: "Gallery") -> None:
     for one in made.classes:
         typer.echo(
             f"  {one.name:<20} {one.left_rightly:,} of {one.images:,} left at the first exit with the right answer, "
-            f"{one.needed_the_last:,} were wrong there and left at the last with the right answer"
+            f"{one.needed_the_last:,} left at the last with the right answer after a wrong one at the first"
         )

@@ -114,6 +114,8 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
     - classes: to be shown; by default those that tell most
     """
     manifest, wanted = model.manifest, find_labels(classes, data)
+    if manifest.exit_count == 1:
+        raise ValueError(f"{manifest.name} has one exit: easy and hard images are told apart by a first and a last")
     if manifest.held_out is None:
         raise ValueError(f"{manifest.name} has no held-out confidences, so no image can leave early; export it anew")
     evaluation, budget = evaluate(model, data), even_budget(model.costs)

@@ -53,7 +53,7 @@ def make_plan(
         known = workshop.standing(trained)
         standing = workshop.training_standing(trained) if trained in to_ask else known
         if standing in ("measured", "trained"):
-            yield Planned(trained.name, standing, 0.0)
+            yield Planned(trained.name, known, 0.0)
             continue
         alike = replace(trained, name="", seed=0)
         if alike not in times:
