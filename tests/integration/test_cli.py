@@ -390,15 +390,16 @@ def test_a_bundle_is_evaluated_as_it_was_when_made(place: Path) -> None:
         ),
         (
             ["cifar10-small"],
-            "no data are named: there is no --data, and MSDNET_DATA is not set; --data or MSDNET_DATA must name",
+            "no data are named or were downloaded: there is no --data, and MSDNET_DATA is not set; --data or",
             "cifar-10-binary.tar.gz); --data samples takes the thousand images that come along",
         ),
     ],
 )
 def test_where_cifar_is_not_found_it_is_told_where_it_was_looked_for_and_where_it_is(
-    arguments: list[str], begins: str, ends: str, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], begins: str, ends: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("MSDNET_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # who tests may have downloaded it
     refused = run_here("evaluate", *arguments)
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"msdnet: {begins}")

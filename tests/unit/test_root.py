@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from msdnet.data import DataConfig
-from msdnet.files import CIFAR, CifarLayout, data_root, dataset_at, find_cifar, open_labelled
+from msdnet.files import CIFAR, CifarLayout, data_root, dataset_at, downloads, find_cifar, open_labelled
 
 
 def test_a_folder_that_is_given_comes_before_the_environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,6 +14,24 @@ def test_a_folder_that_is_given_comes_before_the_environments(tmp_path: Path, mo
     monkeypatch.setenv("MSDNET_DATA", str(tmp_path))
     assert data_root(None) == data_root("") == tmp_path
     assert data_root("here") == data_root(Path("here")) == Path("here")
+
+
+def test_what_a_training_downloaded_is_found_by_who_downloads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MSDNET_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    layout = CIFAR["cifar100"]
+    with pytest.raises(FileNotFoundError, match="no data are named or were downloaded"):
+        find_cifar(layout, None)
+    folder = tmp_path / "msdnet" / layout.folder
+    folder.mkdir(parents=True)
+    (folder / layout.names_file).write_text("apple")
+    assert find_cifar(layout, None) == folder
+    with pytest.raises(FileNotFoundError, match="no such folder"):  # a folder that is given is the only one
+        find_cifar(layout, tmp_path / "other")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert downloads() == Path.home() / ".cache/msdnet"
 
 
 def test_an_empty_variable_names_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

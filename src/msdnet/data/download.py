@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from msdnet.files import downloads
 from msdnet.writing import new_folder
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
     """The folder of a CIFAR release, downloaded and unpacked if it is not there yet."""
     import pooch
 
-    cache = cache or Path(pooch.os_cache("msdnet"))
+    cache = cache or downloads()
     folder = cache / layout.folder
     if _is_complete(folder, layout):
         return folder

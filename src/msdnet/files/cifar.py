@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.checks import instead_of_folder
-from msdnet.files.root import data_root
+from msdnet.files.root import data_root, downloads
 from msdnet.naming import Registry
 
 __all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar", "refuse_pickled_cifar"]
@@ -84,12 +84,12 @@ CIFAR.register(
 def find_cifar(
     layout: CifarLayout, root: str | Path | None, fetch: Callable[[CifarLayout], Path] | None = None
 ) -> Path:
-    """The layout's folder below (or at) the root, below MSDNET_DATA, or else wherever it is fetched to."""
+    """The layout's folder below (or at) the root, below MSDNET_DATA, or else where it was downloaded, or is now."""
     given = data_root(root)
     if given is None and fetch is not None:
         return fetch(layout)
-    candidates = [] if given is None else [given / layout.folder, given]
-    for folder in candidates:
+    place = given or downloads()
+    for folder in (place / layout.folder, place):
         if (folder / layout.names_file).is_file():
             return folder
     if given is not None:
@@ -118,7 +118,7 @@ def refuse_pickled_cifar(place: Path, wanted: CifarLayout | None = None) -> None
 def _looked_in(given: Path | None, layout: CifarLayout) -> str:
     """Where it was looked for in vain."""
     if given is None:
-        return "no data are named: there is no --data, and MSDNET_DATA is not set"
+        return "no data are named or were downloaded: there is no --data, and MSDNET_DATA is not set"
     return f"{given}: no {layout.folder}/{layout.names_file} here" if given.is_dir() else instead_of_folder(given)
 
 

@@ -82,7 +82,8 @@ class Conv2d(nn.Conv2d):
         super().__init__(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
     def reset_parameters(self) -> None:
-        nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
+        if not self.weight.is_meta:  # where there are no values, torch takes as long as for all else in a network
+            nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
 
 
 class Linear(nn.Linear):
