@@ -16,10 +16,10 @@ from msdnet.training.checkpoint import load_tensors
 from tests.helpers import TINY
 
 RECIPE = """
-epochs = 12
+epochs = 6
 batch_size = 8
 average_decay = 0.9
-evaluate_every = 6
+evaluate_every = 3
 [optimiser]
 learning_rate = 0.02
 """
@@ -73,7 +73,7 @@ def test_killed_stopped_and_resumed_equals_uninterrupted(place: Path) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM):
         wait_for_checkpoint(checkpoint, checkpoint.stat().st_mtime if checkpoint.exists() else 0)
         if number == signal.SIGKILL:
-            time.sleep(draw.uniform(0, 0.7))
+            time.sleep(draw.uniform(0, 0.4))
             kills += process.poll() is None
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
@@ -83,11 +83,11 @@ def test_killed_stopped_and_resumed_equals_uninterrupted(place: Path) -> None:
             assert "msdnet train --resume broken" in errors
             assert errors.count("\n") == 1
         process = msdnet(place, "--resume", "broken")
-    assert "12 epochs" in finish(process)
+    assert "6 epochs" in finish(process)
     finish(whole)
     assert kills >= 1, "the run was over before it could be killed"
     expected, _ = load_tensors(place / "whole" / "model.safetensors")
     resumed, _ = load_tensors(place / "broken" / "model.safetensors")
     assert all(torch.equal(expected[name], resumed[name]) for name in expected)
     lines = [(place / name / "metrics.jsonl").read_text().count("\n") for name in ("whole", "broken")]
-    assert lines == [12, 12]
+    assert lines == [6, 6]
