@@ -178,6 +178,18 @@ def test_a_config_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
     assert missing.stderr == "msdnet: no.json: No such file or directory\n"
 
 
+@pytest.mark.parametrize(
+    "option",
+    [["--image-size", "64"], ["--colour-jitter", "0.4"], ["--workers", "0"], ["--skip-unreadable"]],
+    ids="".join,
+)
+def test_what_is_for_folders_is_not_passed_over_with_cifar(option: list[str], tmp_path: Path) -> None:
+    refused = run_here("train", "fast", "--dataset", "cifar10", *option, "--out", str(tmp_path / "run"))
+    assert refused.returncode == 1
+    assert refused.stderr == f"msdnet: {option[0]} is of no use for cifar10\n"
+    assert not (tmp_path / "run").exists()
+
+
 VALUE_TYPES = r"(?:TEXT|PATH|INTEGER|FLOAT|<(?:str|path|int|float)>)"
 
 

@@ -90,6 +90,18 @@ def test_it_shows_who_left_rightly_at_the_first_exit_and_who_needed_the_last(bun
     assert all(one.hard for one in made.classes), "rather fewer rows"
 
 
+def test_one_that_is_damaged_is_kept_and_it_is_told_what_can_be_done(tmp_path: Path) -> None:
+    file = tmp_path / "gallery.json"
+    for content in ("{", '{"format": 1}', '{"format": 9}'):
+        file.write_text(content)
+        refused = run_here("reproduce", "gallery", "--results", str(tmp_path))
+        assert refused.returncode == 1
+        assert refused.stderr.startswith(f"msdnet: {file}")
+        assert refused.stderr.endswith("; give another folder (--results), or delete it\n")
+        assert refused.stderr.count("\n") == 1
+        assert file.read_text() == content
+
+
 def test_the_figure_holds_the_images_themselves(made: Gallery) -> None:
     images = cifar10()
     svg = made.chart(images).svg(PAPER)

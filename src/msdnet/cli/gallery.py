@@ -42,7 +42,7 @@ def show_gallery(
     """Make it and draw it; or draw what was made before, from the same images. Another's is never replaced."""
     import msdnet
     from msdnet.report import write_chart
-    from msdnet.reproduce import GALLERY, GALLERY_MODEL, gallery_name, make_gallery, read_gallery
+    from msdnet.reproduce import GALLERY, GALLERY_MODEL, gallery_name, make_gallery
 
     if plan:
         _plan(model, as_json)
@@ -53,7 +53,7 @@ def show_gallery(
         raise ValueError(f"{loaded.manifest.name} knows other classes than {images.name}; --data names its own images")
     name = gallery_name(loaded, images, classes)
     file = results / f"{name}.json"
-    before = read_gallery(file) if file.exists() else None
+    before = _read(file) if file.exists() else None
     if draw and before is None:
         raise ValueError(f"{file}: nothing is measured yet that could be drawn; without --draw it is")
     if before is not None and (other := before.made_otherwise(loaded, images, classes)):
@@ -73,6 +73,15 @@ def show_gallery(
     for claim, _ in claims:
         typer.echo(f"\nThe paper: {claim.says}. The figure is for the eye to judge.")
     typer.echo(f"\nwrote {', '.join(str(path) for path in (*written, *([] if draw else [file])))}")
+
+
+def _read(file: Path) -> "Gallery":
+    from msdnet.reproduce import read_gallery
+
+    try:
+        return read_gallery(file)
+    except ValueError as error:
+        raise ValueError(f"{error}; give another folder (--results), or delete it") from error
 
 
 def _show(made: "Gallery") -> None:

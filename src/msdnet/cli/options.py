@@ -1,5 +1,6 @@
 """Options that several commands have, each written once: they are called, and mean, the same everywhere."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ __all__ = [
     "Threads",
     "Workers",
     "called",
+    "refuse_useless",
 ]
 
 DEFAULT_MODEL = "cifar10-anytime"
@@ -50,3 +52,10 @@ def called(context: typer.Context) -> str:
     """The command as it was called, `msdnet` or `msdnet --import MODULE`: what it says to type next needs the same."""
     module = context.find_root().params.get("module")
     return f"msdnet --import {module}" if module else "msdnet"
+
+
+def refuse_useless(where: str, options: Mapping[str, object]) -> None:
+    """What is of no use is not passed over in silence: it was meant to change something."""
+    for option, value in options.items():
+        if value is not None and value is not False:
+            raise ValueError(f"{option} is of no use for {where}")

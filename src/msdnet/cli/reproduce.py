@@ -14,7 +14,7 @@ from msdnet.checks import check_folder_writable, instead_of_folder
 from msdnet.cli.claims import claims_as_values, judged, show_claims, why_not_judged
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers
+from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers, refuse_useless
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
@@ -97,21 +97,20 @@ def reproduce(
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
     from msdnet.reproduce import GALLERY
 
+    _check_what(name, plan, draw)
     if list_all or name is None:
         _list(name, as_json)
         return
-    if plan and draw:
-        raise ValueError("--plan and --draw: one or the other")
     trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
     place = "reproduction" if set(trains.values()) == {None} else "try"
     results, runs = _folder(results, "results", place), _folder(runs, "runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
-        reads = {"--workers": workers, "--skip-unreadable": skip_unreadable or None}
-        _refuse(name, trains | reads | {"--only": only, "--device": device})
+        reads = {"--workers": workers, "--skip-unreadable": skip_unreadable}
+        refuse_useless(name, trains | reads | {"--only": only, "--device": device})
         show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
-    _refuse(name, {"--model": model, "--class": classes})
+    refuse_useless(name, {"--model": model, "--class": classes})
     experiment = _find(name, data, epochs, batch_size)
     chosen = _chosen(experiment, only or [])
     from msdnet.reproduce import Workshop  # with torch, which wrong names are not to wait for
@@ -126,6 +125,13 @@ def reproduce(
     measured = _measured(experiment, workshop, is_here=named is not None)
     do = _plan if plan else partial(_reproduce, known=measured, figures=drawn, draw=draw)
     do(experiment, workshop, chosen, as_json=as_json)
+
+
+def _check_what(name: str | None, plan: bool, draw: bool) -> None:
+    if plan and draw:
+        raise ValueError("--plan and --draw: one or the other")
+    if name is None and (plan or draw):
+        raise ValueError(f"{'--plan' if plan else '--draw'} needs an experiment: msdnet reproduce --list names them")
 
 
 def _folder(given: Path | None, kind: str, place: str) -> Path:
@@ -170,13 +176,6 @@ def _tried(experiment: "Experiment", epochs: int | None, batch_size: int | None,
     if subset is not None:
         told.append(f"{min(subset, experiment.training_images):,} images")
     return experiment.tried_with(*told, subset=subset)
-
-
-def _refuse(name: str, options: Mapping[str, object]) -> None:
-    """What is of no use for an experiment is not passed over in silence."""
-    for option, value in options.items():
-        if value is not None:
-            raise ValueError(f"{option} is of no use for {name}")
 
 
 def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | None) -> "Experiment":
@@ -267,6 +266,7 @@ def _data_config(
     options: dict[str, Any] = {"unreadable": "skip" if skip_unreadable else "fatal"}
     options |= {"subset": subset, "workers": workers}
     if dataset in CIFAR:
+        refuse_useless(dataset, {"--workers": workers, "--skip-unreadable": skip_unreadable})
         return DataConfig(dataset=dataset, root=root, **options)
     return DataConfig(dataset=FOLDER, root=root if needed or root else ".", **options)
 

@@ -7,7 +7,7 @@ import typer
 
 from msdnet.amounts import in_millions
 from msdnet.cli.networks import read_network
-from msdnet.cli.options import Device, SkipUnreadable, Subset, Workers, called
+from msdnet.cli.options import Device, SkipUnreadable, Subset, Workers, called, refuse_useless
 from msdnet.cli.tables import print_table
 from msdnet.naming import counted
 
@@ -111,12 +111,8 @@ def train(
     from msdnet.training.start import find_start
 
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
-    either_way: dict[str, Any] = {
-        "teacher": teacher,
-        "device": device,
-        "test": test,
-        "checkpoint_seconds": checkpoint_seconds,
-    }
+    either_way: dict[str, Any] = {"teacher": teacher, "device": device, "test": test}
+    either_way["checkpoint_seconds"] = checkpoint_seconds
     finished = resume is not None and training.is_finished(resume)
     try:
         if resume is not None:
@@ -126,10 +122,9 @@ def train(
         elif recipe is None or out is None:
             raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
         else:
-            side = image_size or (224 if start is None else find_start(start).side)
-            folder_options = {"crop_size": side, "colour_jitter": colour_jitter, "workers": workers}
-            shares = {"subset": subset, "held_out": held_out, "unreadable": unreadable or "fatal"}
-            config = _data(dataset, data, **shares, **folder_options)
+            side = 224 if start is None else find_start(start).side
+            of_folders: dict[str, Any] = {"image_size": image_size, "colour_jitter": colour_jitter, "workers": workers}
+            config = _data(dataset, data, side, unreadable, subset=subset, held_out=held_out, **of_folders)
             chosen = _recipe(recipe, epochs, batch_size)
             own = None if network is None else read_network(network)
             summary = training.train(chosen, data=config, network=own, out=out, start=start, seed=seed, **either_way)
@@ -154,12 +149,34 @@ def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":
     return recipe if epochs is None else recipe.lasting(epochs)
 
 
-def _data(dataset: str | None, root: Path | None, **options: Any) -> "DataConfig":
+def _data(
+    dataset: str | None,
+    root: Path | None,
+    usual_side: int,
+    unreadable: "Unreadable | None",
+    *,
+    image_size: int | None,
+    colour_jitter: float,
+    workers: int | None,
+    **shares: Any,
+) -> "DataConfig":
+    """What is named, or found in the folder. CIFAR's images are as they are, and need no processes to read them."""
     from msdnet.data import DataConfig
-    from msdnet.files import dataset_at
+    from msdnet.files import CIFAR, dataset_at
 
     kind = dataset or dataset_at(root)
-    return DataConfig(dataset=kind, root=None if root is None else str(root), **options)
+    if kind in CIFAR:
+        prepared = {"--image-size": image_size, "--colour-jitter": colour_jitter or None}
+        refuse_useless(kind, prepared | {"--workers": workers, "--skip-unreadable": unreadable})
+    return DataConfig(
+        dataset=kind,
+        root=None if root is None else str(root),
+        crop_size=image_size or usual_side,
+        colour_jitter=colour_jitter,
+        workers=workers,
+        unreadable=unreadable or "fatal",
+        **shares,
+    )
 
 
 def _print_summary(summary: "Summary") -> None:
