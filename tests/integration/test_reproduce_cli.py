@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from msdnet.cli.claims import judged, why_not_judged
+from msdnet.cli.claims import judged
 from msdnet.cli.reproduce import _find, _tried
 from msdnet.data import DataConfig, open_data
 from msdnet.extras import install
-from msdnet.reproduce import Experiment, Failure, Workshop, find_experiment
+from msdnet.reproduce import Experiment, Failure, Workshop, find_experiment, why_not_judged
 from msdnet.reproduce.imagenet import MSDNETS
 from msdnet.reproduce.measure import describe_test
 from msdnet.reproduce.subjects import Joint, Trained, trained_for

@@ -8,20 +8,9 @@ import typer
 from msdnet.naming import counted
 
 if TYPE_CHECKING:
-    from msdnet.reproduce import Claim, Experiment, Finding, Measurement
+    from msdnet.reproduce import Claim, Finding, Measurement
 
-__all__ = ["claims_as_values", "judged", "show_claims", "why_not_judged"]
-
-
-def why_not_judged(experiment: "Experiment") -> str | None:
-    """Why the paper's claims cannot be judged by what is measured for it, if they cannot."""
-    from msdnet.files import CIFAR
-    from msdnet.reproduce.imagenet import CLASSES
-
-    classes = experiment.subjects[0].network.classes
-    if experiment.dataset not in CIFAR and classes != CLASSES:
-        return f"the paper's are of ImageNet's {CLASSES:,} classes, and these are {classes:,} of another folder"
-    return "this is a try" if experiment.is_try else None
+__all__ = ["claims_as_values", "judged", "show_claims"]
 
 
 def judged(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.checks import check_folder_writable, instead_of_folder
-from msdnet.cli.claims import claims_as_values, judged, show_claims, why_not_judged
+from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers, refuse_useless
@@ -329,7 +329,7 @@ def _draw(
     as_json: bool,
 ) -> None:
     """Draw and tell what there is."""
-    from msdnet.reproduce import draw, figure_table
+    from msdnet.reproduce import draw, figure_table, why_not_judged
 
     why_not = why_not_judged(experiment)
     claims = judged(experiment.name, measured, why_not)

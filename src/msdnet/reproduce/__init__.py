@@ -22,7 +22,7 @@ from msdnet.reproduce.gallery import (
 from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
 
 if TYPE_CHECKING:
-    from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all
+    from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all, why_not_judged
     from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
     from msdnet.reproduce.plan import Planned, ensembles_to_measure, make_plan
     from msdnet.reproduce.workshop import Failure, Workshop
@@ -55,13 +55,14 @@ __all__ = [
     "measured_of",
     "read_gallery",
     "read_measurement",
+    "why_not_judged",
 ]
 
 # What needs torch: the list of experiments does not.
 __getattr__ = imported_later(
     __name__,
     {
-        "claims": ("CLAIMS", "Claim", "Finding", "judge", "judge_all"),
+        "claims": ("CLAIMS", "Claim", "Finding", "judge", "judge_all", "why_not_judged"),
         "drawing": ("charts", "draw", "figure_table", "measured_of"),
         "plan": ("Planned", "ensembles_to_measure", "make_plan"),
         "workshop": ("Failure", "Workshop"),

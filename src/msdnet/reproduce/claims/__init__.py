@@ -2,16 +2,27 @@
 
 from collections.abc import Mapping
 
+from msdnet.files import CIFAR
 from msdnet.reproduce.claims import anytime, budgeted, counted, densenet_star, imagenet, studies, sums, unmeasured, why
 from msdnet.reproduce.claims.claim import SECTIONS, Claim, Finding, judge, sum_up
+from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.imagenet import CLASSES
 from msdnet.reproduce.measurement import Measurement
 
-__all__ = ["CLAIMS", "Claim", "Finding", "judge", "judge_all"]
+__all__ = ["CLAIMS", "Claim", "Finding", "judge", "judge_all", "why_not_judged"]
 
 _OF = (sums, unmeasured, counted, why, studies, anytime, budgeted, densenet_star, imagenet)
 CLAIMS: tuple[Claim, ...] = tuple(
     sorted((claim for some in _OF for claim in some.CLAIMS), key=lambda claim: SECTIONS.index(claim.section))
 )
+
+
+def why_not_judged(experiment: Experiment) -> str | None:
+    """Why the paper's claims cannot be judged by what is measured for it, if they cannot."""
+    classes = experiment.subjects[0].network.classes
+    if experiment.dataset not in CIFAR and classes != CLASSES:
+        return f"the paper's are of ImageNet's {CLASSES:,} classes, and these are {classes:,} of another folder"
+    return "this is a try" if experiment.is_try else None
 
 
 def judge_all(measured: Mapping[str, Mapping[str, Measurement]]) -> dict[Claim, Finding | None]:
