@@ -184,10 +184,25 @@ def test_a_config_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
     ids="".join,
 )
 def test_what_is_for_folders_is_not_passed_over_with_cifar(option: list[str], tmp_path: Path) -> None:
-    refused = run_here("train", "fast", "--dataset", "cifar10", *option, "--out", str(tmp_path / "run"))
+    train = ("train", "fast", "--dataset", "cifar10", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+    refused = run_here(*train, *option)
     assert refused.returncode == 1
     assert refused.stderr == f"msdnet: {option[0]} is of no use for cifar10\n"
     assert not (tmp_path / "run").exists()
+
+
+def test_who_forgot_to_name_the_data_is_told_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MSDNET_DATA", raising=False)
+    refused = run_here("train", "fast", "--image-size", "64", "--out", str(tmp_path / "run"))
+    assert refused.stderr == "msdnet: --image-size is of no use for cifar100, which is taken where no --data is named\n"
+
+
+def test_images_have_a_side(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        Image.new("RGB", (20, 20)).save(tmp_path / name / "1.png")
+    refused = run_here("train", "fast", "--data", str(tmp_path), "--image-size", "0", "--out", str(tmp_path / "run"))
+    assert refused.stderr == "msdnet: crop_size must be at least 1, got 0\n"
 
 
 VALUE_TYPES = r"(?:TEXT|PATH|INTEGER|FLOAT|<(?:str|path|int|float)>)"

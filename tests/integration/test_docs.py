@@ -55,6 +55,16 @@ def test_every_figure_is_drawn_and_shown() -> None:
     assert {name for name in drawn if f"](figures/{name})" in shown} == drawn
 
 
+@pytest.mark.parametrize(
+    "page", [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_rows_of_tables_have_a_line_each(page: Path) -> None:
+    """Text that was wrapped with a table in it shows as one paragraph."""
+    for line in page.read_text().splitlines():
+        if "|---" in line:
+            assert re.fullmatch(r"\s*\|(-+\|)+", line), line
+
+
 def test_every_result_has_its_line_and_says_where_it_is_from() -> None:
     page = (ROOT / "results/README.md").read_text()
     listed = set(re.findall(r"`(\w+\.json)`", page))

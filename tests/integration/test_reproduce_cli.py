@@ -77,6 +77,8 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["--draw"], "--draw needs an experiment: msdnet reproduce --list names them"),
         (["--plan"], "--plan needs an experiment: msdnet reproduce --list names them"),
         (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
+        (["why", "--list", "--plan"], "--list, --plan and --draw: one of them"),
+        (["gallery", "--at-once", "4"], "--at-once is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
         (["gallery", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
         (["gallery", "--draw", "--class", "cat"], "gallery_cat.json: nothing is measured yet that could be drawn"),

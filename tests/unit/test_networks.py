@@ -66,6 +66,13 @@ def test_every_preset_agrees_with_the_independent_derivation(preset: str) -> Non
     assert network.costs(side_of(preset), lazy=False) == expected.whole
 
 
+def test_where_there_are_no_values_none_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take half of the time."""
+    monkeypatch.setattr("torch.nn.init.kaiming_normal_", lambda *_, **__: pytest.fail("weights were drawn"))
+    with torch.device("meta"):
+        create_network("cifar_small")
+
+
 @pytest.mark.parametrize("preset", PUBLISHED)
 def test_parameters_and_costs_are_the_published_ones(preset: str) -> None:
     network = create_network(preset)

@@ -37,7 +37,8 @@ Data = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here.",
+        help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here. "
+        "Default: MSDNET_DATA, or what a training downloaded.",
     ),
 ]
 Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out to see what thresholds are fitted to.")]

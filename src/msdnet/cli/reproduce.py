@@ -97,7 +97,7 @@ def reproduce(
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
     from msdnet.reproduce import GALLERY
 
-    _check_what(name, plan, draw)
+    _check_mode(name, list_all, plan, draw)
     if list_all or name is None:
         _list(name, as_json)
         return
@@ -107,7 +107,7 @@ def reproduce(
     drawn = figures or results / "figures"
     if name == GALLERY:
         reads = {"--workers": workers, "--skip-unreadable": skip_unreadable}
-        refuse_useless(name, trains | reads | {"--only": only, "--device": device})
+        refuse_useless(name, {**trains, **reads, "--only": only, "--device": device, "--at-once": at_once != 1})
         show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     refuse_useless(name, {"--model": model, "--class": classes})
@@ -127,9 +127,9 @@ def reproduce(
     do(experiment, workshop, chosen, as_json=as_json)
 
 
-def _check_what(name: str | None, plan: bool, draw: bool) -> None:
-    if plan and draw:
-        raise ValueError("--plan and --draw: one or the other")
+def _check_mode(name: str | None, list_all: bool, plan: bool, draw: bool) -> None:
+    if list_all + plan + draw > 1:
+        raise ValueError("--list, --plan and --draw: one of them")
     if name is None and (plan or draw):
         raise ValueError(f"{'--plan' if plan else '--draw'} needs an experiment: msdnet reproduce --list names them")
 

@@ -26,7 +26,8 @@ RecipeName = Annotated[
 Data = Annotated[
     Path | None,
     typer.Option(
-        metavar="FOLDER", help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA."
+        metavar="FOLDER",
+        help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA, or else a download.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for the run; it must not hold one yet.")]
@@ -166,12 +167,13 @@ def _data(
 
     kind = dataset or dataset_at(root)
     if kind in CIFAR:
+        where = kind if dataset or root else f"{kind}, which is taken where no --data is named"
         prepared = {"--image-size": image_size, "--colour-jitter": colour_jitter or None}
-        refuse_useless(kind, prepared | {"--workers": workers, "--skip-unreadable": unreadable})
+        refuse_useless(where, prepared | {"--workers": workers, "--skip-unreadable": unreadable})
     return DataConfig(
         dataset=kind,
         root=None if root is None else str(root),
-        crop_size=image_size or usual_side,
+        crop_size=usual_side if image_size is None else image_size,
         colour_jitter=colour_jitter,
         workers=workers,
         unreadable=unreadable or "fatal",

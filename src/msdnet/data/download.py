@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from msdnet.files import downloads
+from msdnet.files import download_folder
 from msdnet.writing import new_folder
 
 if TYPE_CHECKING:
@@ -24,7 +24,11 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
     """The folder of a CIFAR release, downloaded and unpacked if it is not there yet."""
     import pooch
 
-    cache = cache or downloads()
+    cache = cache or download_folder()
+    if cache is None:
+        raise ValueError(
+            f"there is no home to download to; --data or MSDNET_DATA may name a folder with {layout.folder}/"
+        )
     folder = cache / layout.folder
     if _is_complete(folder, layout):
         return folder

@@ -4,7 +4,7 @@ from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cif
 from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images, some_names
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
 from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out, hold_out_by_class
-from msdnet.files.root import data_root, downloads
+from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "dataset_at",
     "digest",
     "divide",
-    "downloads",
+    "download_folder",
     "find_cifar",
     "find_classes",
     "find_images",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.checks import instead_of_folder
-from msdnet.files.root import data_root, downloads
+from msdnet.files.root import data_root, download_folder
 from msdnet.naming import Registry
 
 __all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar", "refuse_pickled_cifar"]
@@ -88,8 +88,8 @@ def find_cifar(
     given = data_root(root)
     if given is None and fetch is not None:
         return fetch(layout)
-    place = given or downloads()
-    for folder in (place / layout.folder, place):
+    place = given or download_folder()
+    for folder in [] if place is None else [place / layout.folder, place]:
         if (folder / layout.names_file).is_file():
             return folder
     if given is not None:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-__all__ = ["data_root", "downloads"]
+__all__ = ["data_root", "download_folder"]
 
 
 def data_root(given: str | Path | None) -> Path | None:
@@ -12,6 +12,9 @@ def data_root(given: str | Path | None) -> Path | None:
     return Path(place) if place else None  # an empty variable names nothing
 
 
-def downloads() -> Path:
-    """Where a training keeps what it downloads, and who downloads nothing finds it."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "msdnet"
+def download_folder() -> Path | None:
+    """For what is downloaded: `~/.cache/msdnet`. There is none for who has no home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "msdnet"
+    except RuntimeError:
+        return None

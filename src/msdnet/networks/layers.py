@@ -82,7 +82,7 @@ class Conv2d(nn.Conv2d):
         super().__init__(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
     def reset_parameters(self) -> None:
-        if not self.weight.is_meta:  # where there are no values, torch takes as long as for all else in a network
+        if not self.weight.is_meta:  # where there are no values to draw, and trying doubles the time of building
             nn.init.kaiming_normal_(self.weight, mode="fan_out", nonlinearity="relu")
 
 
