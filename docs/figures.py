@@ -3,6 +3,7 @@
 What stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->`, is replaced: tables and a few lines.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -42,6 +43,7 @@ from msdnet.reproduce import (
     read_gallery,
     read_measurement,
 )
+from msdnet.reproduce.studies import FAMILIES, HEADS, relative_accuracy, why_names
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results/reproduction"
@@ -303,6 +305,24 @@ def imagenet_time() -> Iterator[str]:
         )
 
 
+def why_table() -> Iterator[str]:
+    """Of each network with each kind of classifiers: the first one, and what those at all six places do to the last."""
+    measured = _measured("why")
+    yield "| network | classifiers on the way | without (three seeds) | the first | the last, by the other's place |"
+    yield "|---|---|---|---|---|"
+    for heads, family in itertools.product(HEADS, FAMILIES):
+        if family == "MSDNet" and heads == "pool":
+            continue  # it has its own in any case
+        found = [measured[name] for name in why_names(family, heads) if name in measured]
+        first, last = ([100 * place.y for place in relative_accuracy(found, exit)] for exit in (0, -1))
+        alone = sorted(100 * one.test_accuracy[-1] for one in found if len(one.costs) == 1)
+        if first:
+            yield (
+                f"| {family} | {HEADS[heads]} | {alone[0]:.1f} to {alone[-1]:.1f} % | {first[0]:.1f} "
+                f"| {' '.join(f'{one:.1f}' for one in last)} |"
+            )
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "presets": presets_table,
     "costs": costs_table,
@@ -325,6 +345,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "reproduced": reproduced_figures,
     "training_time": training_time,
     "imagenet_time": imagenet_time,
+    "why": why_table,
 }
 
 

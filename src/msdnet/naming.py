@@ -8,7 +8,7 @@ import difflib
 from collections.abc import ItemsView, Iterable, Iterator
 from typing import Generic, TypeVar
 
-__all__ = ["Registry", "counted", "did_you_mean", "printable", "shortened"]
+__all__ = ["Registry", "a_few", "counted", "did_you_mean", "printable", "shortened"]
 
 T = TypeVar("T")
 
@@ -38,6 +38,16 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     ('1 exit', '2,000 exits', '2 batches')
     """
     return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def a_few(names: Iterable[str], most: int = 5) -> str:
+    """The first of many names, and how many there are beside them.
+
+    >>> a_few("abcdefg"), a_few("ab")
+    ('a, b, c, d, e and 2 more', 'a, b')
+    """
+    told = list(names)
+    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
 
 
 def printable(name: str) -> str:

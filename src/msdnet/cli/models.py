@@ -156,6 +156,8 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
     if data == SAMPLES and not Path(SAMPLES).exists():
         if part != "test":
             raise ValueError("the samples are test images: --part goes with other data")
+        if dataset not in (None, "cifar10"):
+            raise ValueError(f"the samples are of cifar10: --dataset {dataset} goes with other data")
         return samples.cifar10()
     known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
     dataset = dataset or (known.get("dataset") if data is None else None)

@@ -15,6 +15,7 @@ from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers, refuse_useless
+from msdnet.naming import a_few
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig
@@ -242,18 +243,29 @@ def _reproduce(
         if as_json or not nothing:
             _draw(experiment, measured, figures, failures, as_json)
         if nothing:
-            raise ValueError(_nothing_measured(experiment, workshop.results))
+            raise ValueError(_nothing_to_draw(experiment, measured, workshop.results))
     if failures:
         names = ", ".join(failure.name for failure in failures)
         raise ValueError(f"these came to nothing: {names}; see above why")
 
 
-def _nothing_measured(experiment: "Experiment", results: Path) -> str:
+def _nothing_to_draw(experiment: "Experiment", measured: "Mapping[str, Measurement]", results: Path) -> str:
     usual, tries = Path("results/reproduction"), Path("results/try")
+    if measured:
+        return f"{results}: {_not_enough(measured)}; not measured yet: {_missing(experiment, measured)}"
     hint = "the same command without --draw measures it"
     if results == usual and any((tries / experiment.dataset).glob("*.json")):
         hint += f"; there is a try in {tries}, which is drawn with the options that made it (--epochs, ...)"
     return f"{results}: nothing is measured yet that could be drawn; {hint}"
+
+
+def _not_enough(measured: "Mapping[str, Measurement]") -> str:
+    """Of what is relative to others, say, there is no figure without these."""
+    return f"what is measured ({a_few(measured)}) makes no figure without others"
+
+
+def _missing(experiment: "Experiment", measured: "Mapping[str, Measurement]") -> str:
+    return a_few(subject.name for subject in experiment.subjects if subject.name not in measured)
 
 
 def _data_config(
@@ -354,8 +366,9 @@ def _draw(
         if table:
             typer.echo(f"\n{figure.title}\n({figure.x_name}: {figure.y_name})")
         for curve, points in table:
-            typer.echo(f"  {curve:<34} {points}")
+            typer.echo(f"  {curve:<{max(len(name) for name, _ in table)}}  {points}")
     show_claims(claims, why_not)
-    typer.echo(f"\nwrote {', '.join(str(path) for path in written) or 'no figure: nothing is measured that it shows'}")
+    nothing = f"no figure: {_not_enough(measured) if measured else 'nothing is measured that it shows'}"
+    typer.echo(f"\nwrote {', '.join(str(path) for path in written) or nothing}")
     if missing:
-        typer.echo(f"not measured yet: {', '.join(missing)}")
+        typer.echo(f"not measured yet: {_missing(experiment, measured)}")

@@ -139,7 +139,9 @@ def train(
 
 def _check_alone(*options: object) -> None:
     if any(option is not None for option in options):
-        raise ValueError(f"--resume goes on as the run was started: with it go only {', '.join(RESUMABLE)}")
+        raise ValueError(
+            f"--resume goes on as the run was started, with no recipe and no options but {', '.join(RESUMABLE)}"
+        )
 
 
 def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":

@@ -12,6 +12,7 @@ from msdnet.checks import check_whole, instead_of_folder
 from msdnet.files.cifar import refuse_pickled_cifar
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.walk import images_below
+from msdnet.naming import a_few
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
 
 __all__ = [
@@ -235,7 +236,7 @@ def divide(root: Path, found: DividedFolder, subset: int | None) -> Mapping[Part
 
 def _some(names: Sequence[str]) -> str:
     """A few of the names."""
-    return ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return a_few(map(repr, names))
 
 
 def digest(text: str) -> int:

@@ -172,7 +172,7 @@ class SteadyBudget(SpendingRule):
     An account runs along: what was spent, less the budget of every image that came. Thresholds are those of the budget
     that would balance the account over the next images, in proportion to how much more (or less) than expected was
     spent of late. At the account's limit nobody goes on who cannot be paid for, so inputs made to never be
-    sure cannot overspend by more than that; at the opposite limit the next images all go on.
+    sure cannot overspend by more than that; at the opposite limit the next images all go on, once they can be paid for.
 
     - family: the policies to choose from
     - budget: per image, on average

@@ -77,8 +77,7 @@ def _training_seconds(trained: Trained, side: int, images: int, device: torch.de
     What it takes to read images from a disk is not in it.
     """
     recipe = trained.recipe
-    if recipe.batch_size > images:
-        raise ValueError(f"batch_size (--batch-size) must be at most the {images} training images")
+    recipe.check_fills_a_batch(images)
     rows = recipe.batch_size if device.type == "cuda" else min(_ROWS_ON_CPU, recipe.batch_size)
     classes = trained.network.classes
     labels = np.arange(2 * classes) % classes

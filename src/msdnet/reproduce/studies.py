@@ -59,14 +59,15 @@ def why_experiment(recipe: Recipe) -> Experiment:
             pooled = _pools(family, heads)
             if heads == "pool" and not pooled:
                 continue
-            called = f"{family}, classifiers that only pool" if pooled else family
+            kind = "that only pool" if pooled else "like MSDNet's"
+            called = family if family == "MSDNet" else f"{family}, classifiers {kind}"
             members = _with_one_classifier(family, heads, recipe)
             curves.append(Curve(called, members, places, _COLOURS[family], dashed=pooled))
         return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
     figures = (
-        figure("why_intermediate", "One classifier on the way: its own accuracy", _of_intermediate),
-        figure("why_final", "One classifier on the way: the accuracy of the last", _of_final),
+        figure("why_intermediate", "One classifier on the way (CIFAR-100): its own accuracy", _of_intermediate),
+        figure("why_final", "One classifier on the way (CIFAR-100): the accuracy of the last", _of_final),
     )
     return Experiment("why", "A classifier on the way in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
 

@@ -129,6 +129,8 @@ class Workshop:
         if not wanted:
             return []
         data = self.opened  # without data, or places to write to, nothing can be done: better told now
+        for trained in (trained for subject in wanted for trained in trained_for(subject)):
+            trained.recipe.check_fills_a_batch(data.size("train"))
         with first_on_machine_first():
             for folder in {self.file_of(wanted[0]).parent, self.run_of(trained_for(wanted[0])[0]).parent}:
                 check_folder_writable(folder)

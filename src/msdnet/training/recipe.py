@@ -220,6 +220,13 @@ class Recipe:
         )
         return dataclasses.replace(self, epochs=epochs, schedule=schedule)
 
+    def check_fills_a_batch(self, images: int) -> None:
+        """So many training images must be a batch, or there is no step."""
+        if images < self.batch_size:
+            raise ValueError(
+                f"batch_size (--batch-size) must be at most the {images} training images, got {self.batch_size}"
+            )
+
     def in_batches(self, size: int) -> "Recipe":
         """The same recipe with batches of another size; the learning rate follows in proportion."""
         check_whole("batch_size", size)

@@ -101,12 +101,8 @@ class Trainer:
         self.display = display
         self.shard = shard
         self.checkpoint_seconds = checkpoint_seconds
+        self.recipe.check_fills_a_batch(data.size("train"))
         self.steps = data.steps(self.recipe.batch_size)
-        if self.steps == 0:
-            raise ValueError(
-                f"batch_size (--batch-size) must be at most the {data.size('train')} training images, "
-                f"got {self.recipe.batch_size}"
-            )
         if self.recipe.batch_size % shard.world:
             raise ValueError(
                 f"batch_size must be a multiple of the {shard.world} processes, got {self.recipe.batch_size}"
