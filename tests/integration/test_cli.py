@@ -197,6 +197,11 @@ def test_who_forgot_to_name_the_data_is_told_what_is_taken(tmp_path: Path, monke
     assert refused.stderr == "msdnet: --image-size is of no use for cifar100, which is taken where no --data is named\n"
 
 
+def test_samples_are_of_cifar10() -> None:
+    refused = run_here("evaluate", "cifar10-small", "--data", "samples", "--dataset", "cifar100")
+    assert refused.stderr == "msdnet: the samples are of cifar10: --dataset cifar100 goes with other data\n"
+
+
 def test_images_have_a_side(tmp_path: Path) -> None:
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -246,6 +247,29 @@ def test_claims_are_judged_neither_by_another_folder_nor_by_a_try(tmp_path: Path
     assert why_not_judged(a_try) == "this is a try"
     assert {found for _, found in judged(a_try.name, {}, "this is a try")} == {None}
     assert why_not_judged(find_experiment("densenet-star")) is None
+
+
+def test_where_too_little_is_measured_for_a_figure_it_is_told(tmp_path: Path) -> None:
+    make_up_results(tmp_path, "why")
+    for file in (tmp_path / "cifar100").iterdir():
+        if file.stem != "why_resnet_56_at_4":
+            file.unlink()
+    done = run("why", "--draw", "--results", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"msdnet: {tmp_path}: what is measured (why_resnet_56_at_4) makes no figure without others; not measured yet: "
+        "why_cifar_anytime, why_cifar_anytime_seed1, why_cifar_anytime_seed2, why_cifar_anytime_at_4, "
+        "why_cifar_anytime_at_7 and 33 more\n"
+    )
+
+
+def test_batches_that_no_image_is_left_for_stop_it_at_once(tmp_path: Path) -> None:
+    photos = paint_photos(tmp_path / "photos")
+    options = ("--data", str(photos), "--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"))
+    done = run("anytime-imagenet", "--batch-size", "5000", "--epochs", "1", *options, "--device", "cpu")
+    assert done.returncode == 1
+    assert re.fullmatch(r"msdnet: batch_size .* must be at most the \d+ training images, got 5000\n", done.stderr)
+    assert not (tmp_path / "runs" / "imagenet").exists()
 
 
 def test_where_nothing_is_measured_the_way_to_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
