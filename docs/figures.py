@@ -3,7 +3,6 @@
 What stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->`, is replaced: tables and a few lines.
 """
 
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -43,7 +42,7 @@ from msdnet.reproduce import (
     read_gallery,
     read_measurement,
 )
-from msdnet.reproduce.studies import FAMILIES, HEADS, relative_accuracy, why_names
+from msdnet.reproduce.studies import HEADS, STUDIED, relative_accuracy, why_names
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results/reproduction"
@@ -310,9 +309,7 @@ def why_table() -> Iterator[str]:
     measured = _measured("why")
     yield "| network | classifiers on the way | without (three seeds) | the first | the last, by the other's place |"
     yield "|---|---|---|---|---|"
-    for heads, family in itertools.product(HEADS, FAMILIES):
-        if family == "MSDNet" and heads == "pool":
-            continue  # it has its own in any case
+    for family, heads in STUDIED:
         found = [measured[name] for name in why_names(family, heads) if name in measured]
         first, last = ([100 * place.y for place in relative_accuracy(found, exit)] for exit in (0, -1))
         alone = sorted(100 * one.test_accuracy[-1] for one in found if len(one.costs) == 1)

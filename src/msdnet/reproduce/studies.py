@@ -1,6 +1,5 @@
 """What the paper looks into beside comparisons: why MSDNet is as it is (figures 3 and 10), and the weights of exits."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +18,7 @@ __all__ = [
     "FAMILIES",
     "HEADS",
     "MEANS",
+    "STUDIED",
     "ablation_experiment",
     "gain_over_even_weights",
     "prior_experiment",
@@ -46,7 +46,10 @@ _COLOURS = {"MSDNet": 0, "ResNet": 1, "DenseNet": 2}  # as in the other figures
 
 HEADS = {"conv": "two convolutions of their own", "pool": "pooling alone"}
 """What classifiers on the way are made of. The paper does not say: those of MSDNet, which have convolutions, or those
-that a ResNet and a DenseNet end with, which have none. MSDNet has its own in any case."""
+that a ResNet and a DenseNet end with, which have none."""
+
+STUDIED = tuple((family, heads) for heads in HEADS for family in FAMILIES if (family, heads) != ("MSDNet", "pool"))
+"""Each network with the kinds of classifiers that it is trained with: MSDNet has its own in any case."""
 
 
 def why_experiment(recipe: Recipe) -> Experiment:
@@ -55,10 +58,8 @@ def why_experiment(recipe: Recipe) -> Experiment:
 
     def figure(name: str, title: str, places: Places) -> Figure:
         curves = []
-        for heads, family in itertools.product(HEADS, FAMILIES):
-            pooled = _pools(family, heads)
-            if heads == "pool" and not pooled:
-                continue
+        for family, heads in STUDIED:
+            pooled = heads == "pool"
             kind = "that only pool" if pooled else "like MSDNet's"
             called = family if family == "MSDNet" else f"{family}, classifiers {kind}"
             members = _with_one_classifier(family, heads, recipe)
@@ -81,7 +82,7 @@ def why_names(family: str, heads: str = "conv") -> tuple[str, ...]:
 
 
 def _pools(family: str, heads: str) -> bool:
-    return heads == "pool" and family != "MSDNet"
+    return heads == "pool" and (family, heads) in STUDIED
 
 
 def _with_one_classifier(family: str, heads: str, recipe: Recipe) -> tuple[Trained, ...]:

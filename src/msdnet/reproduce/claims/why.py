@@ -12,7 +12,7 @@ import numpy as np
 from msdnet.reproduce.claims.claim import NOT_YET, ON_PAR_RELATIVE, Claim, Finding, NotMeasured, Results
 from msdnet.reproduce.claims.readings import listed
 from msdnet.reproduce.figure import Place
-from msdnet.reproduce.studies import FAMILIES, HEADS, relative_accuracy, why_names
+from msdnet.reproduce.studies import FAMILIES, HEADS, STUDIED, relative_accuracy, why_names
 
 __all__ = ["CLAIMS"]
 
@@ -48,7 +48,7 @@ def _relative(measured: Results, family: str, heads: str, exit: int) -> list[Pla
 
 def _called(family: str, heads: str) -> str:
     """MSDNet has classifiers of its own in any case."""
-    return f"{family} with its own" if family == "MSDNet" and heads == "pool" else family
+    return family if (family, heads) in STUDIED else f"{family} with its own"
 
 
 def _by_place(measured: Results, heads: str) -> Finding:
