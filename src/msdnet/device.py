@@ -5,7 +5,9 @@ from functools import cache
 
 import torch
 
-__all__ = ["local_rank", "pick_device", "side_stream"]
+from msdnet.checks import check_choice
+
+__all__ = ["local_rank", "pick_device", "side_stream", "training_precision"]
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -23,6 +25,20 @@ def pick_device(wanted: str | None = None) -> torch.device:
         known = f"cpu, or one of {here} GPUs" if here else "cpu, there being no GPU"
         raise ValueError(f"device must be {known}, got {name!r}")
     return torch.device("cuda", number)
+
+
+def training_precision(device: torch.device) -> torch.dtype:
+    """What maps are kept in while a network learns; weights, losses and averages are float32 in any case.
+
+    bfloat16 on GPUs and on processors that multiply it by themselves, float32 on others, which would have to make
+    float32 of it first. `MSDNET_PRECISION` (float32 or bfloat16) decides otherwise.
+    """
+    wanted = os.environ.get("MSDNET_PRECISION")
+    if wanted is not None:
+        check_choice("MSDNET_PRECISION", wanted, ("float32", "bfloat16"))
+        return torch.float32 if wanted == "float32" else torch.bfloat16
+    quick = device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+    return torch.bfloat16 if quick else torch.float32
 
 
 def local_rank() -> int:

@@ -17,6 +17,7 @@ from torch.nn import functional
 from msdnet import MSDNetConfig, create_network
 from msdnet.data import UNREADABLE, Batch, DataConfig, Epoch, ImageData, Part, open_data
 from msdnet.data.folder import FolderData
+from msdnet.device import training_precision
 from msdnet.export.averaging import averaged
 from msdnet.training import (
     DivergenceError,
@@ -119,7 +120,8 @@ def test_labels_as_shares_are_counted_like_labels() -> None:
     assert counted[0][-2] == 7
 
 
-def test_the_loss_of_boosting_is_of_what_the_network_answers() -> None:
+def test_the_loss_of_boosting_is_of_what_the_network_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSDNET_PRECISION", "float32")
     images, labels = torch.randn(8, 3, 12, 12), torch.randint(0, 3, (8,))
     network = create_network(TINY, classes=3, averaging=0.5)
     step = Step(network, BOOSTED, (12, 12))
@@ -129,6 +131,39 @@ def test_the_loss_of_boosting_is_of_what_the_network_answers() -> None:
     answers = torch.from_numpy(averaged(own.numpy(), network.config.exit_shares))
     cross_entropies = [float(functional.cross_entropy(answers[:, exit], labels)) for exit in range(len(TINY.exits))]
     assert float(step.loss) == pytest.approx(sum(cross_entropies), abs=1e-5)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_processor_learns_in_bfloat16_where_it_multiplies_it_by_itself(
+    quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MSDNET_PRECISION", raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: quick)
+    assert training_precision(torch.device("cpu")) == (torch.bfloat16 if quick else torch.float32)
+    assert training_precision(torch.device("cuda")) == torch.bfloat16
+    monkeypatch.setenv("MSDNET_PRECISION", "float32")
+    assert training_precision(torch.device("cpu")) == training_precision(torch.device("cuda")) == torch.float32
+    monkeypatch.setenv("MSDNET_PRECISION", "half")
+    with pytest.raises(ValueError, match="MSDNET_PRECISION must be one of float32, bfloat16; got 'half'"):
+        Step(create_network(TINY), QUICK, (12, 12))
+
+
+def test_both_precisions_learn_the_same_to_what_bfloat16_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps are rounded to 8 bits, so that losses differ by a little; weights stay float32."""
+    batch = Batch(torch.randn(32, 3, 12, 12), torch.randint(0, 3, (32,)))
+    losses: dict[str, list[float]] = {}
+    for precision in ("float32", "bfloat16"):
+        monkeypatch.setenv("MSDNET_PRECISION", precision)
+        torch.manual_seed(0)
+        step = Step(create_network(TINY, classes=3), QUICK, (12, 12))
+        losses[precision] = []
+        for _ in range(10):
+            step(batch, 0.01)
+            losses[precision].append(float(step.loss))
+        assert {parameter.dtype for parameter in step.network.parameters()} == {torch.float32}
+    assert losses["bfloat16"] != losses["float32"]
+    assert losses["bfloat16"] == pytest.approx(losses["float32"], rel=0.02)
+    assert losses["bfloat16"][-1] < losses["bfloat16"][0]
 
 
 @pytest.mark.parametrize("network", [TINY, dataclasses.replace(TINY, averaging=2)], ids=["none", "another power"])

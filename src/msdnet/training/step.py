@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from msdnet.data.base import Batch
-from msdnet.device import side_stream
+from msdnet.device import side_stream, training_precision
 from msdnet.networks import MSDNet, StagedNetwork
 from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Optimiser, Recipe
@@ -43,6 +43,7 @@ class Step:
         self._teacher = None if teacher is None else _Teacher(teacher)
         self.recipe = recipe
         self.device = next(network.parameters()).device
+        self._precision = training_precision(self.device)
         weights = exit_weights(recipe.loss.exit_weights, network.costs(image_size))
         self._weights = torch.tensor(weights, device=self.device)
         self._rate = torch.zeros((), device=self.device)
@@ -106,7 +107,7 @@ class Step:
 
     def _compute(self, batch: Batch) -> None:
         self.optimiser.zero_grad(set_to_none=True)
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self._precision == torch.bfloat16):
             if self._teacher is not None:
                 self._teacher.ask(batch.images)
             logits = torch.stack(self._forward(batch.images))
