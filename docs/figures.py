@@ -42,13 +42,17 @@ from msdnet.reproduce import (
     read_gallery,
     read_measurement,
 )
+from msdnet.reproduce.claims.claim import NOT_YET
 from msdnet.reproduce.studies import HEADS, STUDIED, relative_accuracy, why_names
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results/reproduction"
 PAGES = (
     "README.md",
-    *(f"docs/{name}.md" for name in ("architecture", "budgets", "deploying", "models", "reproduction", "training")),
+    *(
+        f"docs/{name}.md"
+        for name in ("architecture", "budgets", "deploying", "experiments", "models", "reproduction", "training")
+    ),
 )
 
 
@@ -265,6 +269,9 @@ def _reason(claim: Claim) -> str:
     """Why a claim is not judged on this page."""
     if claim.experiment in ("anytime-imagenet", "budgeted-imagenet") and not (RESULTS / "imagenet").exists():
         return f"{claim.otherwise}: ImageNet was not at hand. `msdnet reproduce {claim.experiment}` measures it"
+    if claim.otherwise == NOT_YET and claim.experiment is not None:
+        systems, here = find_experiment(claim.experiment).subjects, _measured(claim.experiment)
+        return f"{claim.otherwise}: {len(systems) - len(here)} of {len(systems)} systems are still to be trained"
     return claim.otherwise
 
 
@@ -307,7 +314,10 @@ def imagenet_time() -> Iterator[str]:
 def why_table() -> Iterator[str]:
     """Of each network with each kind of classifiers: the first one, and what those at all six places do to the last."""
     measured = _measured("why")
-    yield "| network | classifiers on the way | without (three seeds) | the first | the last, by the other's place |"
+    yield (
+        "| network | intermediate classifiers | accuracy without (three seeds) | the first, % of that "
+        "| the last, % of that, by place of the other |"
+    )
     yield "|---|---|---|---|---|"
     for family, heads in STUDIED:
         found = [measured[name] for name in why_names(family, heads) if name in measured]

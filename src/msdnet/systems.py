@@ -68,7 +68,7 @@ class ResNetConfig(NetworkConfig, kind="resnet"):
     """Blocks, counted from 1 through all groups, that carry a classifier; the last always does and is not named."""
 
     head_width: int = 128
-    """Channels of the two convolutions of a classifier on the way; 0 for none: like the last, it only pools."""
+    """Channels of the two convolutions of an intermediate classifier; 0 for none: like the last, it only pools."""
 
     survival: float = 1.0
     """Stochastic depth: the chance that the last block takes part in a training step; it falls in even steps from 1."""
@@ -124,7 +124,7 @@ class DenseNetConfig(NetworkConfig, kind="densenet"):
     """Units, counted from 1 through all blocks, that carry a classifier; the last always does and is not named."""
 
     head_width: int = 128
-    """Channels of the two convolutions of a classifier on the way; 0 for none: like the last, it only pools."""
+    """Channels of the two convolutions of an intermediate classifier; 0 for none: like the last, it only pools."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -287,7 +287,7 @@ class TorchvisionConfig(NetworkConfig, kind="torchvision"):
 
 
 def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:
-    """Parts of a network that carry a classifier on the way."""
+    """Parts of a network that carry an intermediate classifier."""
     chosen = whole_numbers("exits", exits)
     if any(later <= earlier for earlier, later in pairwise(chosen)):
         raise ValueError(f"exits must increase from one to the next, got {chosen}")

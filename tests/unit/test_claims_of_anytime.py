@@ -23,7 +23,7 @@ def test_classifiers_on_the_way_are_met_at_the_cost_of_each_exit(last: float, be
     assert finding.holds is holds
     assert finding.measured == (
         f"{70 - last:+.1f} to +10.0 points against the exits of ResNet-MC "
-        f"({74 - beyond:+.1f} against dearer ones); "
+        f"({74 - beyond:+.1f} against costlier ones); "
         "+5.0 points against the exits of DenseNet-MC"
     )
 
@@ -45,7 +45,7 @@ def test_all_columns_of_fractalnet_and_the_published_one_are_met(ours: float, co
     finding = found("outperform FractalNets", all_of(msdnet, network("fractalnet_20", (70, 50), (300, columns))))
     assert finding.in_part is (not holds and columns < 78), "the one that was trained here is met"
     assert finding.holds is holds
-    assert f"({ours - 76.70:+.1f} to {ours - 75.68:+.1f} against dearer ones" in finding.measured
+    assert f"({ours - 76.70:+.1f} to {ours - 75.68:+.1f} against costlier ones" in finding.measured
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_ensembles_are_met_at_their_first_network_and_from_the_second_on(
     ensembles[2] = network(ENSEMBLES[2], (20, first), (60, second), (500, 90))
     finding = found("as soon as they need a second one", all_of(MSDNET, *ensembles))
     assert finding.holds is on_par
-    assert "(-16.0 against dearer ones)" in finding.measured
+    assert "(-16.0 against costlier ones)" in finding.measured
     finding = found("ensembles have an advantage", all_of(MSDNET, *ensembles))
     assert finding.holds is advantage
     assert f"{60 - first:+.1f} points against the cheapest first network, at 20 million" in finding.measured

@@ -1,4 +1,4 @@
-"""Claims about classifiers on the way, about parts left out and about weights: each with numbers for and against it."""
+"""Claims about intermediate classifiers, parts left out and weights: each with numbers for and against it."""
 
 import itertools
 from dataclasses import replace
@@ -8,7 +8,7 @@ import torch
 
 from msdnet.networks import create_network
 from msdnet.reproduce import Measurement, find_experiment, judge
-from msdnet.reproduce.studies import FAMILIES, HEADS, gain_over_even_weights, prior_names, why_names
+from msdnet.reproduce.studies import FAMILIES, HEADS, ablation_names, gain_over_even_weights, prior_names, why_names
 from tests.unit.test_claims import all_of, claim, found, network
 from tests.unit.test_reproduce import measured
 
@@ -18,7 +18,7 @@ NO_HARM = (80.0,) * 6
 HARM = (74.4, 76.0, 77.0, 78.0, 79.0, 80.0)
 
 
-# One classifier on the way
+# One intermediate classifier
 
 
 def one_classifier(
@@ -27,7 +27,7 @@ def one_classifier(
     last: dict[str, tuple[float, ...]] | None = None,
     kinds: tuple[str, ...] = tuple(HEADS),
 ) -> dict[str, Measurement]:
-    """The accuracy of the classifier on the way, and of the last, by family; alone, the last has about 80 per cent.
+    """The accuracy of the intermediate classifier, and of the last, by family; alone, the last has about 80 per cent.
 
     - kinds: of classifiers that these are the accuracies of; the others climb the stairs and do no harm
     """
@@ -146,6 +146,15 @@ def test_the_last_is_as_good_wherever_the_other_is(family: str, first: float, ho
     assert found("independent of the place", networks).holds is holds
 
 
+@pytest.mark.parametrize("family", ["DenseNet", "MSDNet"])
+@pytest.mark.parametrize(("fourth", "holds"), [(79.2, True), (78.0, False)])
+def test_classifiers_interfere_where_the_last_one_loses_by_any_place(family: str, fourth: float, holds: bool) -> None:
+    networks = one_classifier(last={family: (*NO_HARM[:3], fourth, *NO_HARM[4:])})
+    finding = found("do not interfere", networks)
+    assert finding.holds is holds
+    assert f"{family} {100 - fourth / 0.8:.1f} %" in finding.measured
+
+
 # Parts left out
 
 
@@ -161,13 +170,34 @@ def lacking(name: str, accuracies: Three, lazily: Three = (50, 150, 300)) -> Mea
 def ablated(
     dense: Three = (50.0, 60.0, 65.0), scales: Three = (60.0, 70.0, 75.0), plain: float = 74.5
 ) -> dict[str, Measurement]:
-    """MSDNet has 65, 70 and 75 per cent."""
+    """MSDNet has 65, 70 and 75 per cent on average of its seeds."""
+    luck = dict(zip(ablation_names("msdnet"), (-1.0, 0.0, 1.0), strict=True))
+    msdnets = [replace(lacking("msdnet", (65 + more, 70 + more, 75 + more)), name=name) for name, more in luck.items()]
+    plains = zip(ablation_names("plain"), (plain + 0.5, plain, plain - 0.5), strict=True)
     return all_of(
-        lacking("msdnet", (65.0, 70.0, 75.0)),
+        *msdnets,
         lacking("without_dense", dense),
         lacking("without_scales", scales),
-        network("ablation_plain", (295, plain)),
+        *(network(name, (295, right)) for name, right in plains),
     )
+
+
+def test_what_others_are_judged_by_is_trained_from_several_seeds() -> None:
+    names = {subject.name for subject in find_experiment("ablation").subjects}
+    assert names >= {"ablation_msdnet", "ablation_msdnet_seed2", "ablation_plain_seed1"}
+    assert not names & {"ablation_without_dense_seed1", "ablation_same_growth_seed1"}
+    networks = ablated()
+    del networks["ablation_plain_seed2"]
+    assert judge(claim("similarly to MSDNet at just its own cost"), networks) is None
+
+
+def test_what_is_not_dense_has_no_bottlenecks_and_all_cost_about_the_same() -> None:
+    """There is nothing to narrow where nothing piles up."""
+    for subject in find_experiment("ablation").subjects:
+        built = create_network(subject.network)
+        kernels = {layer.kernel_size for layer in built.modules() if isinstance(layer, torch.nn.Conv2d)}
+        assert ((1, 1) in kernels) is subject.network.to_dict()["dense"], subject.name
+        assert built.costs(32, lazy=False)[-1] == pytest.approx(3.0e8, rel=0.05), subject.name
 
 
 @pytest.mark.parametrize(
@@ -176,17 +206,24 @@ def ablated(
         ((50.0, 60.0, 65.0), (60.0, 70.0, 75.0), True),
         ((50.0, 60.0, 74.5), (60.0, 70.0, 75.0), False),  # the last exit is as good
         ((62.5, 67.5, 72.5), (65.0, 70.0, 75.0), False),  # worse everywhere, but not drastically
-        ((60.0, 65.0, 70.0), (50.0, 60.0, 65.0), False),  # scales matter more
+        ((60.0, 65.0, 70.0), (50.0, 60.0, 65.0), True),  # though scales matter more
         ((66.0, 58.0, 60.0), (65.0, 70.0, 75.0), False),  # better at first
     ],
 )
-def test_dense_connections_matter_to_the_end_and_most(dense: Three, scales: Three, holds: bool) -> None:
-    assert found("dense connections are crucial", ablated(dense, scales)).holds is holds
+def test_dense_connections_matter_to_the_end(dense: Three, scales: Three, holds: bool) -> None:
+    finding = found("dense connections are crucial", ablated(dense, scales))
+    assert finding.holds is holds
+    assert finding.measured.count("(without several scales ") == 2
 
 
 @pytest.mark.parametrize(
     ("scales", "holds"),
-    [((60.0, 70.0, 75.0), True), ((64.5, 70.0, 75.0), False), ((60.0, 68.5, 73.9), False)],
+    [
+        ((60.0, 70.0, 75.0), True),
+        ((64.5, 70.0, 75.0), False),
+        ((60.0, 68.5, 73.9), False),
+        ((63.9, 69.2, 74.2), False),  # a little everywhere, a little more at first
+    ],
 )
 def test_scales_matter_at_small_budgets_and_not_at_large_ones(scales: Three, holds: bool) -> None:
     """The lowest third of 50 to 300 ends at 91, where the first exit stands; the highest begins at 165."""
@@ -272,10 +309,24 @@ def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
     assert not found("what is known of the budgets", all_of(*EVENS, *hardly)).holds
 
 
-def test_equal_weights_do_well_unless_others_gain_a_point() -> None:
-    assert found("the same weight for all exits", all_of(*EVENS, FOR_20, FOR_70, FOR_240)).holds
-    much_better = weighted("prior_70m", 63, 73, 78)
+def test_equal_weights_do_well_unless_others_are_much_better() -> None:
+    """That weights made for the budgets are better, and that equal ones do well, can both be true."""
+    better = weighted("prior_70m", 61.5, 71.5, 76.5)
+    networks = all_of(*EVENS, FOR_20, better, FOR_240)
+    assert found("what is known of the budgets", networks).holds
+    assert found("the same weight for all exits", networks).holds
+    much_better = weighted("prior_70m", 63.5, 73.5, 78.5)
     assert not found("the same weight for all exits", all_of(*EVENS, FOR_20, much_better, FOR_240)).holds
+
+
+def test_a_prior_must_bring_more_than_chance_could() -> None:
+    """A third of a point on average is nothing, after three trainings."""
+    little = (
+        weighted("prior_20m", 60.8, 69, 72),
+        weighted("prior_70m", 60.2, 70.2, 75),
+        weighted("prior_240m", 58.5, 70.2, 75.3),
+    )
+    assert not found("what is known of the budgets", all_of(*EVENS, *little)).holds
 
 
 def test_gains_of_a_prior_are_those_of_an_answer() -> None:

@@ -43,7 +43,7 @@ def trained(system: str, **changes: Any) -> Trained:
 
 
 RESNET, MANY_EXITS = trained("resnet"), trained("resnet_mc")
-PAIR = Joint("pair", (RESNET, RESNET.again(1)))
+PAIR = Joint("pair", RESNET.from_seeds((0, 1)))
 SMALL = Experiment(
     "small",
     "Small networks",
@@ -150,7 +150,7 @@ def test_figures_are_drawn_from_what_is_there(done: Workshop, tmp_path: Path) ->
 def test_members_that_were_trained_on_other_images_are_refused(images: Path, tmp_path: Path) -> None:
     shop = workshop(images, tmp_path)
     fewer = dataclasses.replace(shop, data=dataclasses.replace(shop.data, subset=40))
-    assert fewer.carry_out([RESNET.again(1)]) == []
+    assert fewer.carry_out(RESNET.from_seeds((1,))) == []
     failures = shop.carry_out([PAIR])
     assert [failure.name for failure in failures] == ["pair"]
     assert re.search(r"resnet_seed1: trained in another way.*images: training is 40, not 90", failures[0].why)

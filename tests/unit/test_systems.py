@@ -1,4 +1,4 @@
-"""The other systems are what their papers say they are, and what docs/reproduction.md says."""
+"""The other systems are what their papers say they are, and what docs/experiments.md says."""
 
 import copy
 import re
@@ -17,7 +17,7 @@ from msdnet.networks.fractalnet import DropPath
 from msdnet.systems import SYSTEMS, DenseNetConfig, EnsembleConfig, FractalNetConfig, ResNetConfig, WideResNetConfig
 from tests.helpers import SMALL_SYSTEMS, close, run_stages, settle
 
-PAGE = (Path(__file__).parents[2] / "docs/reproduction.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/experiments.md").read_text()
 TABLE = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d. ]+) \|$", PAGE, re.MULTILINE)
 IMAGENET_TABLE = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) G \|$", PAGE, re.MULTILINE)
 

@@ -1,6 +1,6 @@
 """Densely connected networks for small images (DenseNet-BC, Huang et al., 2017), and two forms that MSDNet's paper has.
 
-In DenseNet* the growth doubles after each transition; DenseNet-MC has classifiers on the way.
+In DenseNet* the growth doubles after each transition; DenseNet-MC has intermediate classifiers.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Residual networks for small images (He et al., 2016), where asked with classifiers on the way or stochastic depth."""
+"""Residual networks for small images (He et al., 2016), if asked with intermediate classifiers or stochastic depth."""
 
 from collections.abc import Iterator
 

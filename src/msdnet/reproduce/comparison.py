@@ -41,7 +41,7 @@ VARYING = ("ensemble_resnets_varying", "ensemble_densenets_varying")
 VARYING_STAR = "ensemble_densenets_star_varying"
 _IDENTICAL = ("resnet_20", "densenet_bc_28_12")
 IDENTICAL = tuple(f"ensemble_{name}" for name in _IDENTICAL)
-_SEEDS_OF_IDENTICAL = (1, 2, 3, 4)
+_SEEDS_OF_IDENTICAL = (0, 1, 2, 3, 4)
 
 
 class _Systems(Systems):
@@ -60,8 +60,7 @@ class _Systems(Systems):
     @property
     def identical(self) -> tuple[Joint, ...]:
         """One network from five seeds."""
-        firsts = self.each(*_IDENTICAL)
-        members = [(first, *(first.again(seed) for seed in _SEEDS_OF_IDENTICAL)) for first in firsts]
+        members = [one.from_seeds(_SEEDS_OF_IDENTICAL) for one in self.each(*_IDENTICAL)]
         return tuple(map(Joint, IDENTICAL, members))
 
     def ensembles(self, places: Places) -> list[Curve]:

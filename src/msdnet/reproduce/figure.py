@@ -11,7 +11,19 @@ from msdnet.report.charts import Lines, Series
 from msdnet.reproduce.measurement import Measurement
 from msdnet.reproduce.subjects import Subject
 
-__all__ = ["Curve", "Figure", "Place", "Places", "anytime", "budgeted", "computed", "envelope", "of_published", "sizes"]
+__all__ = [
+    "Curve",
+    "Figure",
+    "Place",
+    "Places",
+    "anytime",
+    "averaged",
+    "budgeted",
+    "computed",
+    "envelope",
+    "of_published",
+    "sizes",
+]
 
 
 class Place(NamedTuple):
@@ -114,6 +126,16 @@ def envelope(measured: Sequence[Measurement]) -> list[Place]:
 def sizes(measured: Sequence[Measurement]) -> list[Place]:
     """Networks of different sizes, each as a whole."""
     return sorted(_place(one.cost_alone, one.test_accuracy[-1]) for one in measured)
+
+
+def averaged(places: Places) -> Places:
+    """The same of one network from several seeds: what it brings on average, place by place."""
+
+    def of_seeds(measured: Sequence[Measurement]) -> list[Place]:
+        each = [places([one]) for one in measured]
+        return [Place(same[0].x, sum(place.y for place in same) / len(same)) for same in zip(*each, strict=True)]
+
+    return of_seeds
 
 
 def of_published(curve: Published) -> Places:

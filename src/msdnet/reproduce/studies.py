@@ -8,9 +8,9 @@ from msdnet.anytime import AnytimeCurve, Exponential, answer_probabilities
 from msdnet.config import MSDNetConfig, NetworkConfig, even
 from msdnet.presets import network_config
 from msdnet.reproduce.experiment import Experiment
-from msdnet.reproduce.figure import Curve, Figure, Place, Places, anytime, computed
+from msdnet.reproduce.figure import Curve, Figure, Place, Places, anytime, averaged, computed
 from msdnet.reproduce.measurement import Measurement
-from msdnet.reproduce.subjects import Trained
+from msdnet.reproduce.subjects import Trained, seeded
 from msdnet.training import Recipe
 from msdnet.training.recipe import ExitWeights
 
@@ -20,6 +20,7 @@ __all__ = [
     "MEANS",
     "STUDIED",
     "ablation_experiment",
+    "ablation_names",
     "gain_over_even_weights",
     "prior_experiment",
     "prior_names",
@@ -28,8 +29,11 @@ __all__ = [
     "why_names",
 ]
 
+_SEEDS = (0, 1, 2)
+"""Of a network that others are judged by: its own luck must be small."""
 
-# --- figure 3: one classifier on the way, at six places
+
+# --- figure 3: one intermediate classifier, at six places
 
 # Evenly spaced: after every fourth of 27 blocks, or units, which is two in each resolution of nine. An MSDNet has 24
 # layers, and its places about the same shares of them.
@@ -40,12 +44,10 @@ FAMILIES = {
     "DenseNet": ("densenet_bc_58_12", _PLACES_OF_27),
     "ResNet": ("resnet_56", _PLACES_OF_27),
 }
-_SEEDS_ALONE = (0, 1, 2)
-"""Of a network with its last classifier alone: all others are judged by it, so that its own luck must be small."""
 _COLOURS = {"MSDNet": 0, "ResNet": 1, "DenseNet": 2}  # as in the other figures
 
 HEADS = {"conv": "two convolutions of their own", "pool": "pooling alone"}
-"""What classifiers on the way are made of. The paper does not say: those of MSDNet, which have convolutions, or those
+"""What intermediate classifiers are made of. The paper does not say: those of MSDNet, which have convolutions, or those
 that a ResNet and a DenseNet end with, which have none."""
 
 STUDIED = tuple((family, heads) for heads in HEADS for family in FAMILIES if (family, heads) != ("MSDNet", "pool"))
@@ -53,8 +55,8 @@ STUDIED = tuple((family, heads) for heads in HEADS for family in FAMILIES if (fa
 
 
 def why_experiment(recipe: Recipe) -> Experiment:
-    """How good a classifier on the way is, and what it costs the last one."""
-    x_name = "place of the classifier on the way, as a share of the layers"
+    """How good an intermediate classifier is, and what it costs the last one."""
+    x_name = "place of the intermediate classifier, as a share of the layers"
 
     def figure(name: str, title: str, places: Places) -> Figure:
         curves = []
@@ -67,18 +69,17 @@ def why_experiment(recipe: Recipe) -> Experiment:
         return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
     figures = (
-        figure("why_intermediate", "One classifier on the way (CIFAR-100): its own accuracy", _of_intermediate),
-        figure("why_final", "One classifier on the way (CIFAR-100): the accuracy of the last", _of_final),
+        figure("why_intermediate", "One intermediate classifier (CIFAR-100): its own accuracy", _of_intermediate),
+        figure("why_final", "One intermediate classifier (CIFAR-100): the accuracy of the last", _of_final),
     )
-    return Experiment("why", "A classifier on the way in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
+    return Experiment("why", "One intermediate classifier in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
 
 
 def why_names(family: str, heads: str = "conv") -> tuple[str, ...]:
     """Of a network with its last classifier alone, from several seeds, and with one more at each place in turn."""
     name, places = FAMILIES[family]
-    again = [f"_seed{seed}" if seed else "" for seed in _SEEDS_ALONE]
-    at = "_pooled_at" if _pools(family, heads) else "_at"
-    return tuple(f"why_{name}{which}" for which in (*again, *(f"{at}_{place}" for place in places)))
+    at = "pooled_at" if _pools(family, heads) else "at"
+    return *seeded(f"why_{name}", _SEEDS), *(f"why_{name}_{at}_{place}" for place in places)
 
 
 def _pools(family: str, heads: str) -> bool:
@@ -90,11 +91,10 @@ def _with_one_classifier(family: str, heads: str, recipe: Recipe) -> tuple[Train
     config = network_config(name)
     last = config.exit_layers[-1:] if isinstance(config, MSDNetConfig) else ()  # the others do not name their last
     changes = {"head_width": 0} if _pools(family, heads) else {}
-    alone = [network_config(name, exits=last)] * len(_SEEDS_ALONE)
+    alone = Trained(f"why_{name}", network_config(name, exits=last), recipe).from_seeds(_SEEDS)
     with_one = [network_config(name, exits=(place, *last), **changes) for place in places]
-    seeds = (*_SEEDS_ALONE, *[0] * len(places))
-    networks = zip(why_names(family, heads), [*alone, *with_one], seeds, strict=True)
-    return tuple(Trained(called, network, recipe, seed) for called, network, seed in networks)
+    called = why_names(family, heads)[len(alone) :]
+    return *alone, *(Trained(one, network, recipe) for one, network in zip(called, with_one, strict=True))
 
 
 def _of_intermediate(measured: Sequence[Measurement]) -> list[Place]:
@@ -121,12 +121,15 @@ def relative_accuracy(measured: Sequence[Measurement], exit: int) -> list[Place]
 
 # --- figure 10: what each part of MSDNet is good for
 
-# Growths with which each is nearest to 3.0e8 multiply-adds. Without coarse scales, heads read fine maps: as wide as
-# MSDNet's they would take almost half of the cost, so that they are as wide as those of ResNet-MC. Without all three
-# it is "VGG-like": 3x3 convolutions and nothing else, since bottlenecks are for maps that dense connections pile up.
+# Growths with which each is nearest to 3.0e8 multiply-adds. Bottlenecks narrow the maps that dense connections pile up:
+# without these there is nothing to narrow, and 1x1 convolutions would only make a network twice as deep, so that what
+# is not dense has none. Without all three it is "VGG-like": 3x3 convolutions and nothing else. Without coarse scales,
+# heads read fine maps: as wide as MSDNet's they would take almost half of the cost, so that they are as wide as those
+# of ResNet-MC.
+_NO_BOTTLENECKS = (0, 0, 0)
 _ABLATIONS: dict[str, dict[str, Any]] = {
     "msdnet": {"growth": 15},
-    "without_dense": {"growth": 30, "dense": False},
+    "without_dense": {"growth": 33, "dense": False, "bottleneck_factors": _NO_BOTTLENECKS},
     "without_scales": {"growth": 19, "multi_scale": False, "head_width": 64},
     "without_classifiers": {"growth": 16, "intermediate_classifiers": False},
     "plain": {
@@ -134,21 +137,32 @@ _ABLATIONS: dict[str, dict[str, Any]] = {
         "dense": False,
         "multi_scale": False,
         "intermediate_classifiers": False,
-        "bottleneck_factors": (0, 0, 0),
+        "bottleneck_factors": _NO_BOTTLENECKS,
     },
     "same_growth": {"growth": 38, "channel_factors": (1, 1, 1)},
 }
+_JUDGED_BY = ("msdnet", "plain")
+"""The first is what all others are compared with, the second by one answer alone."""
+
+
+def ablation_names(variant: str) -> tuple[str, ...]:
+    """Of the networks of a variant: one, or several that differ in their seeds."""
+    return seeded(f"ablation_{variant}", _seeds_of(variant))
+
+
+def _seeds_of(variant: str) -> tuple[int, ...]:
+    return _SEEDS if variant in _JUDGED_BY else _SEEDS[:1]
 
 
 def ablation_experiment(recipe: Recipe) -> Experiment:
-    """An MSDNet with six classifiers on the way, without each of its parts, without all of them, and with the same
+    """An MSDNet with six intermediate classifiers, without each of its parts, without all of them, and with the same
     growth at all scales.
     """
     names = {
         "msdnet": "MSDNet",
         "without_dense": "without dense connections",
         "without_scales": "without several scales",
-        "without_classifiers": "without classifiers on the way",
+        "without_classifiers": "without intermediate classifiers",
         "plain": "without all three",
         "same_growth": "the same growth at all scales",
     }
@@ -158,8 +172,8 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
         curves = []
         for colour, (variant, changes) in enumerate(_ABLATIONS.items()):
             network = network_config(MSDNetConfig(exits=even(4, 2, 7)), **changes)
-            subject = Trained(f"ablation_{variant}", network, recipe)
-            curves.append(Curve(names[variant], (subject,), places, colour))
+            subjects = Trained(f"ablation_{variant}", network, recipe).from_seeds(_seeds_of(variant))
+            curves.append(Curve(names[variant], subjects, averaged(places), colour))
         return Figure(name, title, tuple(curves))
 
     figures = figure("ablation", title, anytime), figure("ablation_lazy", f"{title}: what is computed", computed)
@@ -168,19 +182,18 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
 
 # --- section 3: exits weighed by the chance that a budget ends there
 
-# The network takes 13 to 134 million. Weights for the least mean are 4.3 at the first exit and 0.03 at the last; those
+_WEIGHED = "cifar_anytime"
+# It takes 13 to 134 million. Weights for the least mean are 4.3 at the first exit and 0.03 at the last; those
 # for the greatest are 0.5 at the first and 6.7 at the last, and less than 1 at all others.
 MEANS = (20e6, 70e6, 240e6)
 _JUDGED_AT = tuple(million * 1e6 for million in (10, 15, 20, 30, 45, 70, 110, 160, 240, 360))
-_SEEDS_OF_EVEN = (0, 1, 2)
-"""Of the network with equal weights, which all others are judged by."""
 
 
 def prior_experiment(recipe: Recipe) -> Experiment:
     """Budgets drawn from exponential distributions: what weights derived from one bring against equal weights."""
-    network, even_names = network_config("cifar_anytime"), prior_names(None)
-    evens = tuple(Trained(name, network, recipe, seed) for name, seed in zip(even_names, _SEEDS_OF_EVEN, strict=True))
-    expected, gains = [Curve("equal weights", evens, _expected_accuracy)], []
+    network = network_config(_WEIGHED)
+    evens = Trained(_WEIGHED, network, recipe).from_seeds(_SEEDS)
+    expected, gains = [Curve("equal weights", evens, averaged(_expected_accuracy))], []
     for colour, mean in enumerate(MEANS, start=1):
         weights = ExitWeights(exponential=Exponential(mean))
         for_mean = replace(recipe, loss=replace(recipe.loss, exit_weights=weights))
@@ -207,28 +220,28 @@ def prior_experiment(recipe: Recipe) -> Experiment:
 def prior_names(mean: float | None) -> tuple[str, ...]:
     """Of the network trained for budgets of this mean; of those with equal weights, from several seeds."""
     if mean is None:
-        return tuple(f"cifar_anytime_seed{seed}" if seed else "cifar_anytime" for seed in _SEEDS_OF_EVEN)
+        return seeded(_WEIGHED, _SEEDS)
     return (f"prior_{mean / 1e6:.0f}m",)
 
 
 def _expected_accuracy(measured: Sequence[Measurement]) -> list[Place]:
-    """In per cent, by the mean of the budgets in millions; of several seeds the average.
+    """In per cent, by the mean of the budgets in millions.
 
     Of budgets that bring an answer at all: many small ones end before the first exit, whatever the weights.
     """
-    curves = [AnytimeCurve(one.costs, one.test_accuracy) for one in measured]
-    places = []
+    (one,) = measured
+    curve, places = AnytimeCurve(one.costs, one.test_accuracy), []
     for mean in _JUDGED_AT:
         budgets = Exponential(mean)
-        expected = [curve.expected(budgets) / sum(answer_probabilities(curve.costs, budgets)) for curve in curves]
-        places.append(Place(mean / 1e6, 100 * sum(expected) / len(expected)))
+        expected = curve.expected(budgets) / sum(answer_probabilities(curve.costs, budgets))
+        places.append(Place(mean / 1e6, 100 * expected))
     return places
 
 
 def gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
     """Points of expected accuracy, of the last network over those before it, all seeds of equal weights."""
-    if len(measured) != len(_SEEDS_OF_EVEN) + 1:
+    if len(measured) != len(_SEEDS) + 1:
         return []
     *evens, weighted = measured
-    pairs = zip(_expected_accuracy([weighted]), _expected_accuracy(evens), strict=True)
+    pairs = zip(_expected_accuracy([weighted]), averaged(_expected_accuracy)(evens), strict=True)
     return [Place(ours.x, ours.y - theirs.y) for ours, theirs in pairs]

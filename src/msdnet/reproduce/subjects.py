@@ -1,5 +1,6 @@
 """What an experiment measures: networks that are trained for it, and ensembles of these."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -8,7 +9,7 @@ from msdnet.presets import network_config
 from msdnet.systems import EnsembleConfig
 from msdnet.training import Recipe
 
-__all__ = ["Joint", "Subject", "Systems", "Trained", "trained_for"]
+__all__ = ["Joint", "Subject", "Systems", "Trained", "seeded", "trained_for"]
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,15 @@ class Trained:
     recipe: Recipe
     seed: int = 0
 
-    def again(self, seed: int) -> "Trained":
-        """The same from another seed."""
-        return replace(self, name=f"{self.name}_seed{seed}", seed=seed)
+    def from_seeds(self, seeds: Sequence[int]) -> tuple["Trained", ...]:
+        """The same network, drawn and trained several times."""
+        names = seeded(self.name, seeds)
+        return tuple(replace(self, name=name, seed=seed) for name, seed in zip(names, seeds, strict=True))
+
+
+def seeded(name: str, seeds: Sequence[int]) -> tuple[str, ...]:
+    """What a network is called that is trained from several seeds: with the first, 0, just its name."""
+    return tuple(f"{name}_seed{seed}" if seed else name for seed in seeds)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,9 @@ def sum_up(found: Mapping[Claim, Finding | None]) -> Finding | None:
     """Of a claim's parts: true if all are, false if one is, and open otherwise."""
     true = [part for part, finding in found.items() if finding and finding.holds]
     false = [part.says for part, finding in found.items() if finding and not finding.holds]
-    if not false and len(true) < len(found):
+    still_open = len(found) - len(true) - len(false)
+    if not false and still_open:
         return None
-    words = f"claims that it sums up: {len(found)}, found true: {len(true)}, false: {len(false)}"
-    return Finding(f"{words} ({'; '.join(false)})" if false else words, not false)
+    which = f" ({'; '.join(false)})" if false else ""
+    words = f"sums up {len(found)} claims: {len(true)} true, {len(false)} false{which}, {still_open} open"
+    return Finding(words, not false)

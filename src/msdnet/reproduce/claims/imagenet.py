@@ -51,7 +51,7 @@ def _four_to_eight_points(measured: Results) -> Finding:
 
 
 def _above_single_networks(measured: Results) -> Finding:
-    """Of the same cost, as the paper says: dearer ones are told and do not count."""
+    """Of the same cost, as the paper says: costlier ones are told and do not count."""
     rivals = {"ResNets": sizes(measured.each(RESNETS)), "DenseNets": sizes(measured.each(DENSENETS))}
     return against_each(best_of_msdnets(measured, MSDNETS), rivals, _above)
 

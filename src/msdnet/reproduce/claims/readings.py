@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from msdnet.reproduce.claims.claim import Finding
-from msdnet.reproduce.figure import Place, anytime, computed
+from msdnet.reproduce.figure import Place, anytime, averaged, computed
 from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["Gains", "Tradeoff", "against_each", "budgets", "cheaper", "in_steps", "listed", "over_budgets", "span"]
@@ -35,7 +35,7 @@ class Gains(NamedTuple):
     def against(self, others: str) -> str:
         """In words."""
         within = f"{span(self.within)} points against {others}" if self.within else f"none of {others} within its costs"
-        return within + (f" ({span(self.beyond)} against dearer ones)" if self.beyond else "")
+        return within + (f" ({span(self.beyond)} against costlier ones)" if self.beyond else "")
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,10 @@ def budgets(low: float, high: float) -> list[float]:
     return [low, *np.geomspace(low, high, _BUDGETS)[1:-1], high]  # its ends are rounded
 
 
-def in_steps(one: Measurement, *, lazy: bool = False) -> Tradeoff:
+def in_steps(*seeds: Measurement, lazy: bool = False) -> Tradeoff:
     """Of a network's exits, whose newest answer stands; by the cost of whole layers, or by what is computed."""
-    places, costs = (computed([one]), one.costs) if lazy else (anytime([one]), one.whole_costs)
-    return Tradeoff(places, costs[-1] / 1e6, steps=True)
+    places = averaged(computed if lazy else anytime)(seeds)
+    return Tradeoff(places, places[-1].x, steps=True)
 
 
 def cheaper(ours: Tradeoff, other: Place) -> str:

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
-from msdnet.reproduce.claims.readings import budgets, in_steps, listed, span
-from msdnet.reproduce.figure import anytime
-from msdnet.reproduce.studies import MEANS, gain_over_even_weights, prior_names
+from msdnet.reproduce.claims.readings import Tradeoff, budgets, in_steps, listed, span
+from msdnet.reproduce.studies import MEANS, ablation_names, gain_over_even_weights, prior_names
 
 __all__ = ["CLAIMS"]
 
@@ -16,7 +15,7 @@ __all__ = ["CLAIMS"]
 # --- figure 10: parts left out. A part changes how much of whole layers is computed lazily, too, so that a claim holds
 # only if it does by both ways of counting.
 
-_DRASTICALLY = 3  # points
+_MUCH = 3  # points: "drastically" is more, "slightly" less
 _NEARLY_ALL = 0.9
 _COUNTED = {"whole layers": False, "what is computed": True}
 
@@ -26,10 +25,14 @@ def _lost(measured: Results, *names: str, lazy: bool) -> tuple[NDArray[np.float6
 
     From where all have an answer to the highest full cost, so that everybody's last answer counts.
     """
-    full, *lacking = (in_steps(measured[f"ablation_{name}"], lazy=lazy) for name in ("msdnet", *names))
+    full, *lacking = (_exits(measured, name, lazy=lazy) for name in ("msdnet", *names))
     low, high = max(one.places[0].x for one in (full, *lacking)), max(one.full for one in (full, *lacking))
     lost = [[full.at(budget) - one.at(budget) for budget in budgets(low, high)] for one in lacking]
     return np.array(lost), f"from {low:.0f} to {high:.0f} million multiply-adds"
+
+
+def _exits(measured: Results, variant: str, *, lazy: bool = False) -> Tradeoff:
+    return in_steps(*measured.each(ablation_names(variant)), lazy=lazy)
 
 
 def _counting_both(find: Callable[[bool], Finding]) -> Finding:
@@ -40,9 +43,10 @@ def _counting_both(find: Callable[[bool], Finding]) -> Finding:
     return Finding(words, all(holds), in_part=any(holds) and not all(holds))
 
 
-def _dense_matters_most(measured: Results) -> Finding:
-    """It holds if more than a few points are lost on average, more than without several scales, and something at nearly
-    all budgets and at the end.
+def _dense_is_crucial(measured: Results) -> Finding:
+    """It holds if more than a few points are lost on average, and something at nearly all budgets and at the end.
+
+    Whether it matters more than several scales, the words tell.
     """
 
     def find(lazy: bool) -> Finding:
@@ -52,21 +56,21 @@ def _dense_matters_most(measured: Results) -> Finding:
         behind = float((lost[0] > ON_PAR).mean())
         words += f", behind by more than a point at {behind:.0%} of the budgets"
         words += f" (without several scales {listed([-scales])} on average)"
-        everywhere = behind >= _NEARLY_ALL and at_the_end > ON_PAR
-        return Finding(words, bool(dense > max(_DRASTICALLY, scales) and everywhere))
+        return Finding(words, bool(dense > _MUCH and behind >= _NEARLY_ALL and at_the_end > ON_PAR))
 
     return _counting_both(find)
 
 
 def _scales_matter_early(measured: Results) -> Finding:
-    """It holds if the lowest third of the budgets loses on average, and the highest does not."""
+    """It holds if the lowest third of the budgets loses on average, the highest does not, and the two differ."""
 
     def find(lazy: bool) -> Finding:
         (lost,), where = _lost(measured, "without_scales", lazy=lazy)
         third = len(lost) // 3
         early, late = lost[:third].mean(), lost[-third:].mean()
         words = f"{listed([-early])} points against MSDNet at the lowest third of the budgets {where}"
-        return Finding(f"{words}, {listed([-late])} at the highest", bool(early > ON_PAR > late))
+        holds = early > ON_PAR > late and early - late > ON_PAR
+        return Finding(f"{words}, {listed([-late])} at the highest", bool(holds))
 
     return _counting_both(find)
 
@@ -74,7 +78,7 @@ def _scales_matter_early(measured: Results) -> Finding:
 def _plain_at_its_own_cost(measured: Results) -> Finding:
     """It holds if it is on par with MSDNet. That it has no answer for less is so by its making."""
     above, words = _last_answers(measured, "plain", "msdnet")
-    first, *_ = anytime([measured["ablation_msdnet"]])
+    first, *_ = _exits(measured, "msdnet").places
     words += f"; for less it has no answer, where MSDNet has one from {first.x:.0f} million on"
     return Finding(words, abs(above) < ON_PAR)
 
@@ -86,7 +90,7 @@ def _plain_above_not_dense(measured: Results) -> Finding:
 
 def _last_answers(measured: Results, one: str, other: str) -> tuple[float, str]:
     """Points of one above the other, either of which may cost a little more."""
-    ours, theirs = (anytime([measured[f"ablation_{name}"]])[-1] for name in (one, other))
+    ours, theirs = (_exits(measured, name).places[-1] for name in (one, other))
     words = f"{listed([ours.y - theirs.y])} points, at {ours.x:.0f} against {theirs.x:.0f} million multiply-adds"
     return ours.y - theirs.y, words
 
@@ -116,8 +120,8 @@ def _gains_by_prior(measured: Results) -> list[list[float]]:
 
 def _prior_helps_where_it_should(measured: Results) -> Finding:
     """It holds if weights made for the smallest budgets are better for these than weights made for the largest, and the
-    other way round, by more than the margin; and if weights gain on the budgets that they are made for on average, and
-    lose more than the margin on none.
+    other way round, by more than the margin; and if weights gain on the budgets that they are made for, on average
+    more than half of it, which is about what chance can bring to a mean of three, and lose more than it on none.
     """
     rows = _gains_by_prior(measured)
     apart = rows[0][0] - rows[0][-1], rows[-1][-1] - rows[-1][0]
@@ -125,12 +129,13 @@ def _prior_helps_where_it_should(measured: Results) -> Finding:
     trained_for = ", ".join(f"{mean / 1e6:.0f}" for mean in MEANS)
     by_mean = [f"{listed(row)} at a mean of {mean / 1e6:.0f} M" for mean, row in zip(MEANS, rows, strict=True)]
     words = f"points of expected accuracy against equal weights, trained for {trained_for} M: {'; '.join(by_mean)}"
-    return Finding(words, min(apart) > ON_PAR and min(own) > -ON_PAR and float(np.mean(own)) > 0)
+    return Finding(words, min(apart) > ON_PAR and min(own) > -ON_PAR and float(np.mean(own)) > ON_PAR / 2)
 
 
 def _equal_weights_do_well(measured: Results) -> Finding:
+    """It holds if they are at most slightly worse than those made for the budgets, whichever these are."""
     own = [row[place] for place, row in enumerate(_gains_by_prior(measured))]
-    return Finding(f"weights made for the budgets bring {span(own)} points against equal ones", max(own) < ON_PAR)
+    return Finding(f"weights made for the budgets bring {span(own)} points against equal ones", max(own) < _MUCH)
 
 
 CLAIMS = (
@@ -150,7 +155,7 @@ CLAIMS = (
     Claim(
         "ablation: dense connections are crucial, removing them hurts the overall accuracy drastically",
         "B.1",
-        _dense_matters_most,
+        _dense_is_crucial,
         "ablation",
     ),
     Claim(
@@ -166,10 +171,15 @@ CLAIMS = (
         "ablation",
     ),
     Claim(
-        "ablation: the plain network is substantially better at its cost than MSDNet without dense connections, "
-        "which suggests that these matter above all where there are several classifiers",
+        "ablation: the plain network is substantially better at its cost than MSDNet without dense connections",
         "B.1",
         _plain_above_not_dense,
         "ablation",
+    ),
+    Claim(
+        "ablation: dense connections are particularly important in combination with several classifiers",
+        "B.1",
+        otherwise="not measured: the paper concludes it from the claim above; to show it would take a network of "
+        "several scales that is not dense and has one classifier, which is not among the paper's",
     ),
 )

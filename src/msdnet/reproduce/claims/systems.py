@@ -37,7 +37,7 @@ NAMES = {
 
 
 def best_of_msdnets(measured: Results, names: Sequence[str] = MSDNETS) -> Tradeoff:
-    """At each budget the MSDNet that is best on held-out images; the dearest tells how much can be spent."""
+    """At each budget the MSDNet that is best on held-out images; the costliest tells how much can be spent."""
     networks = measured.each(names)
     return Tradeoff(envelope(networks), max(one.whole_costs[-1] for one in networks) / 1e6)
 

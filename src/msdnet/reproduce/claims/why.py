@@ -1,4 +1,4 @@
-"""Claims about one classifier on the way (figure 3). Accuracies are per cent of that of the network without it.
+"""Claims about one intermediate classifier (figure 3). Accuracies are per cent of that of the network without it.
 
 The paper does not say what its classifiers are made of, so claims are asked of both kinds (`HEADS`).
 """
@@ -123,8 +123,15 @@ def _wherever_it_is(measured: Results, heads: str) -> Finding:
     return Finding(", ".join(words), max(spreads) < 2 * ON_PAR_RELATIVE)
 
 
-def _claim(says: str, find: _FindOfHeads) -> Claim:
-    return Claim(says, "4", partial(_of_both_kinds, find=find), "why")
+def _do_not_interfere(measured: Results, heads: str) -> Finding:
+    """It holds if no intermediate classifier harms the last one of a network with dense connections."""
+    harm = {family: max(_harm(measured, family, heads)) for family in ("DenseNet", "MSDNet")}
+    words = ", ".join(f"{_called(family, heads)} {max(most, 0.0):.1f} %" for family, most in harm.items())
+    return Finding(f"what the last classifier loses at most: {words}", max(harm.values()) < ON_PAR_RELATIVE)
+
+
+def _claim(says: str, find: _FindOfHeads, section: str = "4") -> Claim:
+    return Claim(says, section, partial(_of_both_kinds, find=find), "why")
 
 
 CLAIMS = (
@@ -143,4 +150,5 @@ CLAIMS = (
         "with dense connections the final classifier is more or less independent of the place of the intermediate one",
         _wherever_it_is,
     ),
+    _claim("dense connections ensure that classifiers do not interfere with each other", _do_not_interfere, "6"),
 )
