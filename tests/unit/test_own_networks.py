@@ -14,7 +14,7 @@ from msdnet.bundle import Bundle, Manifest
 from msdnet.config import NetworkConfig, UnknownKindError, UnknownNetwork
 from msdnet.data import ImageData
 from msdnet.export import export_network, export_run
-from msdnet.networks import _BUILDERS, Chain, StagedNetwork, State, create_network
+from msdnet.networks import _BUILDERS, Chain, StagedNetwork, State, create_network, empty_network
 from msdnet.systems import EnsembleConfig, ResNetConfig
 from msdnet.torch_engine import TorchEngine
 from msdnet.training import Recipe, resume, train
@@ -245,3 +245,26 @@ class CountsFromTheStart(Own):
 def test_what_is_done_before_the_first_stage_is_part_of_what_it_costs() -> None:
     plain, more = (kind(OwnConfig(classes=3)).costs(8) for kind in (Own, CountsFromTheStart))
     assert [a - b for a, b in zip(more, plain, strict=True)] == [9 * 8 * 8] * len(plain)
+
+
+class HalvesWhatItSees(Own):
+    """Has a number that is not among its weights: it follows from how the network is made."""
+
+    def __init__(self, config: OwnConfig) -> None:
+        super().__init__(config)
+        self.register_buffer("scale", torch.full((1,), 0.5), persistent=False)
+
+    def start(self, images: Tensor, *, lazy: bool) -> State:
+        return super().start(images * self.get_buffer("scale"), lazy=lazy)
+
+
+def test_what_is_not_among_the_weights_is_as_the_network_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(_BUILDERS._entries, "own", HalvesWhatItSees)
+    before = torch.get_rng_state()
+    assert empty_network(OwnConfig()).get_buffer("scale").tolist() == [0.5]
+    assert torch.equal(torch.get_rng_state(), before)
+    data = ColouredSquares()
+    train(RECIPE, data=data, network=OwnConfig(), out=tmp_path / "run", device="cpu", display=Display())
+    assert msdnet.load_network(tmp_path / "run").get_buffer("scale").tolist() == [0.5]

@@ -87,10 +87,17 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetw
 
 
 def empty_network(config: NetworkConfig) -> StagedNetwork:
-    """A network of zeros, to load weights into: none are drawn, so torch's random state stays as it is."""
+    """A network of zeros, to load weights into: torch's random state stays as it is.
+
+    Weights are drawn only where a network has buffers that no file of weights has: what is in them, it alone can say.
+    """
     with torch.device("meta"):
         network = create_network(config)
-    network.to_empty(device="cpu")
+    if {name for name, _ in network.named_buffers(remove_duplicate=False)} <= network.state_dict().keys():
+        network.to_empty(device="cpu")
+    else:
+        with torch.device("cpu"), torch.random.fork_rng(devices=[]):
+            network = create_network(config)
     for tensor in network.state_dict().values():
         tensor.zero_()
     return network
