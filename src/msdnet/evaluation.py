@@ -177,9 +177,9 @@ class Evaluation:
         self, budgets: Sequence[Amount], *, methods: Sequence[Method] = METHODS, whole: bool = False
     ) -> list[BudgetPoint]:
         """All budgets that the model can keep, by each method: those from the first exit's cost on."""
-        first, *_, last = self._costs(whole)
-        amounts = [parse_budget(budget, 0, last) if isinstance(budget, str) else budget for budget in budgets]
-        kept = [budget for budget in amounts if budget >= first]
+        costs = self._costs(whole)
+        amounts = [parse_budget(budget, 0, costs[-1]) if isinstance(budget, str) else budget for budget in budgets]
+        kept = [budget for budget in amounts if budget >= costs[0]]
         return [self.at(budget, method=method, whole=whole) for method in methods for budget in kept]
 
     def to_dict(self, points: Sequence[BudgetPoint] = ()) -> dict[str, Any]:

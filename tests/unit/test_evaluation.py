@@ -21,6 +21,7 @@ from msdnet.files import Labelled, Part, TrainedOn, fingerprint, open_labelled
 from msdnet.models import find_bundle, model_names
 from msdnet.policy import METHODS, Method
 from msdnet.samples import cifar10
+from tests.helpers import one_exit
 
 CLASSES = ("red", "green", "blue")
 
@@ -74,6 +75,13 @@ def test_budgets_may_be_written_as_for_classifying(tiny: Bundle, squares: Labell
     assert found.points(["100%", "1k"]) == [found.at("100%", method=method) for method in METHODS]
     with pytest.raises(ValueError, match="a budget must be written like"):
         found.points(["much"])
+
+
+def test_a_network_of_one_exit_has_points_too(squares: Labelled, tmp_path: Path) -> None:
+    found = evaluate(msdnet.load(one_exit(tmp_path / "one").folder), squares)
+    (cost,) = found.model.costs
+    points = found.points(["100%", 2 * cost, cost / 2])
+    assert [(p.budget, p.cost, p.left) for p in points] == [(cost, cost, (90,)), (2 * cost, cost, (90,))] * 2
 
 
 def test_exits_chosen_by_any_rule_are_judged_alike(tiny: Bundle, squares: Labelled) -> None:
