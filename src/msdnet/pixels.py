@@ -148,9 +148,10 @@ def cropped(image: Image.Image, box: Box, side: int, *, draft: bool = True) -> I
     return crop
 
 
-def picture(pixels: NDArray[np.uint8]) -> Image.Image:
-    """Bytes (H, W, C), in colour or grey, as a picture."""
-    return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+def picture(pixels: NDArray[Any]) -> Image.Image:
+    """Bytes (H, W, C), or numbers from 0 to 1, in colour or grey, as a picture."""
+    levels = pixels if pixels.dtype == np.uint8 else np.rint(255 * pixels).astype(np.uint8)
+    return Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels)
 
 
 def check_pixels(name: str, images: NDArray[Any]) -> None:

@@ -175,6 +175,22 @@ def test_a_grey_model_is_reported_with_its_images(tmp_path: Path) -> None:
     assert {(image.mode, image.tobytes() in given) for image in shown} == {("L", True)}
 
 
+def test_images_of_every_kind_are_shown(squares: Labelled) -> None:
+    pixels = np.full((1, 12, 12, 3), (200, 100, 50), np.uint8)
+    found = EasyAndHard(np.array([True]), np.array([False]))
+    for images in (pixels, pixels / 255, (pixels / 255).astype(np.float32), [Image.fromarray(pixels[0])]):
+        (shown,) = decoded(gallery(found, replace(squares, images=images, labels=np.zeros(1, np.int64))))
+        assert np.abs(np.asarray(shown).astype(int) - pixels[0]).max() <= (4 if shown.format == "JPEG" else 0)
+
+
+def test_a_picture_that_is_shown_stays_as_it_is(squares: Labelled, tmp_path: Path) -> None:
+    Image.new("RGB", (800, 800), "red").save(tmp_path / "photo.jpg")
+    with Image.open(tmp_path / "photo.jpg") as photo:
+        data = replace(squares, images=[photo], labels=np.zeros(1, np.int64))
+        gallery(EasyAndHard(np.array([True]), np.array([False])), data)
+        assert photo.size == (800, 800)
+
+
 @pytest.mark.parametrize("size", [(300, 200), (40, 30)])
 def test_photos_are_shown_upright(tmp_path: Path, size: tuple[int, int]) -> None:
     upright, exif = Image.new("RGB", size, "red"), Image.Exif()

@@ -3,11 +3,13 @@
 import base64
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from msdnet.evaluation import Evaluation
 from msdnet.files import Labelled
@@ -145,11 +147,12 @@ def _uri(image: Any) -> str:
     """A picture in the page itself. Small ones are not packed, so that they are the same by every version of zlib."""
     target = io.BytesIO()
     if isinstance(image, np.ndarray):
-        picture(image).save(target, "PNG", compress_level=0)
+        picture(np.atleast_3d(image)).save(target, "PNG", compress_level=0)
         kind = "png"
     else:
-        with opened(image) as file:
+        lent = isinstance(image, Image.Image)  # it stays as it is, and open
+        with nullcontext(image) if lent else opened(image) as file:
             side = min(_SIDE, *file.size)
-            cropped(file, centre(file.size, side, side), side).save(target, "JPEG")
+            cropped(file, centre(file.size, side, side), side, draft=not lent).save(target, "JPEG")
         kind = "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(target.getvalue()).decode()}"
