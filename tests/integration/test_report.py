@@ -29,7 +29,7 @@ from msdnet.report.gallery import EasyAndHard, choose, easy_and_hard, even_budge
 from msdnet.samples import cifar10
 from msdnet.training import train
 from msdnet.training.display import Display
-from tests.helpers import TINY, ColouredSquares, settle, tiny_bundle
+from tests.helpers import TINY, ColouredSquares, one_exit, settle, tiny_bundle
 from tests.unit.test_training import QUICK
 
 
@@ -246,6 +246,16 @@ def test_the_axis_says_what_a_cost_counts(tiny: Bundle, tmp_path: Path, dataset:
     assert f" at {costs[0] / 1e6:.4g}</title>" in (tmp_path / "anytime.svg").read_text()
     page = (tmp_path / "report.html").read_text()
     assert ("published by others, counting whole layers" in page) == (counted == "whole layers")
+
+
+def test_costs_may_be_as_large_as_they_come(tmp_path: Path, squares: Labelled) -> None:
+    """Those of a Wide ResNet are five thousand million: multiplied, more than numpy counts to."""
+    folder = one_exit(tmp_path / "bundle").folder
+    manifest = json.loads((folder / "manifest.json").read_text())
+    large = {"costs": [5_240_000_000], "whole_costs": [5_240_000_000]}
+    (folder / "manifest.json").write_text(json.dumps(manifest | large))
+    write_report(msdnet.load(folder), tmp_path / "report.html", data=squares)
+    assert "of a budget of 5,240.0 million" in (tmp_path / "report.html").read_text()
 
 
 def test_a_run_is_reported_with_its_training(tmp_path: Path) -> None:

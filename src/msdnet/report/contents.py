@@ -1,6 +1,7 @@
 """What a report shows, as sections with charts and tables: from a model, and from images where there are some."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -177,7 +178,7 @@ def _reliability(evaluation: Evaluation) -> Section:
 def _classes(evaluation: Evaluation, data: Labelled) -> Section:
     """Which classes are hard: at the budget half-way, how often right, and what they take."""
     costs = evaluation.model.costs
-    budget = float(np.sqrt(costs[0] * costs[-1]))
+    budget = math.sqrt(costs[0] * costs[-1])  # which takes whole numbers of any size
     exits = evaluation.exit_indices(budget)
     right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
     found = []
