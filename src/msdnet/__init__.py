@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msdnet.config import MSDNetConfig, NetworkConfig, even, growing
-from msdnet.extras import imported_later, needed_for
+from msdnet.extras import MissingExtraError, imported_later, needed_for, stand_in
 from msdnet.presets import PRESETS, preset_config, register_preset
 from msdnet.version import VERSION
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __version__ = VERSION
 
-# MSDNetClassifier is public too, but would make `from msdnet import *` fail where scikit-learn is not installed.
+# MSDNetClassifier is public too, but `from msdnet import *` would wait for scikit-learn.
 __all__ = [
     "PRESETS",
     "MSDNetConfig",
@@ -122,8 +122,11 @@ _find_later = imported_later(
 
 
 def __getattr__(name: str) -> Any:
-    with needed_for(name):
-        return _find_later(name)
+    try:
+        with needed_for(name):
+            return _find_later(name)
+    except MissingExtraError as missing:  # help() and hasattr() look at names that nobody means to use
+        return stand_in(name, missing)
 
 
 def __dir__() -> list[str]:

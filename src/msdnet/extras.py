@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-__all__ = ["BROUGHT_BY", "Brought", "imported_later", "install", "needed_for"]
+__all__ = ["BROUGHT_BY", "Brought", "MissingExtraError", "imported_later", "install", "needed_for", "stand_in"]
 
 
 class Brought(NamedTuple):
@@ -31,6 +31,10 @@ def install(extra: str) -> str:
     return f"install msdnet with the extra {extra} (in a clone: pip install '.[{extra}]')"
 
 
+class MissingExtraError(ImportError):
+    """Something is not installed that an extra would bring."""
+
+
 @contextmanager
 def needed_for(what: str) -> Iterator[None]:
     """Say how to get what is imported inside and missing.
@@ -43,7 +47,16 @@ def needed_for(what: str) -> Iterator[None]:
         brought = BROUGHT_BY.get(error.name or "")
         if brought is None:
             raise
-        raise ImportError(f"{what} needs {brought.package}: {install(brought.extra)}") from error
+        raise MissingExtraError(f"{what} needs {brought.package}: {install(brought.extra)}") from error
+
+
+def stand_in(name: str, missing: MissingExtraError) -> type:
+    """What is in the place of a class that cannot be imported: all can look at it; who calls it is told what to do."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise MissingExtraError(str(missing)) from missing
+
+    return type(name, (), {"__new__": refuse, "__doc__": f"{missing}.", "__module__": __name__})
 
 
 def imported_later(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:

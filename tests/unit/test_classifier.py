@@ -322,7 +322,7 @@ def test_a_full_disk_leaves_no_half_of_a_bundle(
 
 def test_the_package_imports_without_scikit_learn_and_says_what_to_install() -> None:
     script = """
-import sys
+import inspect, pydoc, sys
 import msdnet
 assert "sklearn" not in sys.modules and "torch" not in sys.modules
 
@@ -333,9 +333,12 @@ class NoScikitLearn:
 
 sys.meta_path.insert(0, NoScikitLearn())
 from msdnet import *
-assert "MSDNetClassifier" in dir(msdnet)
+from msdnet import MSDNetClassifier
+assert "MSDNetClassifier" in dict(inspect.getmembers(msdnet)) and hasattr(msdnet, "MSDNetClassifier")
+assert "needs scikit-learn" in MSDNetClassifier.__doc__
+pydoc.render_doc(msdnet)
 try:
-    msdnet.MSDNetClassifier
+    MSDNetClassifier(epochs=3)
 except ImportError as error:
     print(error)
 """
