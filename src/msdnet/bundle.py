@@ -225,7 +225,12 @@ class Bundle:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Differs between any two models, and stays the same with every version of this package."""
+        """By which policies and results know a model again; it stays the same with every version of this package.
+
+        It covers all that thresholds are fitted to: the files (weights, graphs, held-out confidences), costs and
+        temperatures. Of models that differ in nothing but names, provenance, the names of their classes or how images
+        are resized and normalised, it is the same.
+        """
         manifest = self.manifest
         told = json.dumps([dict(manifest.files), manifest.costs, manifest.temperatures], sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()[:16]

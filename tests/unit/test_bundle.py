@@ -12,6 +12,7 @@ import msdnet
 from msdnet.amounts import in_millions
 from msdnet.bundle import CARD, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
 from msdnet.export import export as exporting
+from msdnet.models import find_bundle
 from tests.helpers import tiny_bundle
 
 
@@ -122,8 +123,19 @@ def test_a_fingerprint_is_of_the_model_alone(copied: Path) -> None:
     before = Bundle(copied).fingerprint
     edit(copied, lambda values: values.update(name="another", provenance={"told": "later"}))
     assert Bundle(copied).fingerprint == before
+    edit(copied, lambda values: values.update(classes=["a", "b", "c"]))
+    edit(copied, lambda values: values["images"].update(resize=20))
+    assert Bundle(copied).fingerprint == before, "thresholds are fitted to none of these"
     edit(copied, lambda values: values.update(temperatures=[2.0, 2.0, 2.0]))
     assert Bundle(copied).fingerprint != before
+
+
+def test_results_that_are_kept_know_their_models_again() -> None:
+    results = Path(__file__).parents[2] / "results"
+    kept = json.loads((results / "reproduction/gallery.json").read_text())
+    kept_too, *_ = json.loads((results / "policies_trained_cpu.json").read_text())["models"]
+    for told in (kept, kept_too):
+        assert find_bundle(told["model"]).fingerprint == told["fingerprint"]
 
 
 def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
