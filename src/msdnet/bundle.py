@@ -126,7 +126,7 @@ class Manifest:
     test: Measured | None = None
     """On images that nothing was chosen on; nothing where they were not looked at."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Data, recipe, seed, versions: where the model is from."""
+    """Where the model is from: `data` and `recipe`, which are tables of fields, seed, versions, whatever is known."""
     files: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each file."""
 
@@ -139,6 +139,7 @@ class Manifest:
             raise TypeError("network and images must be tables of fields")
         if not isinstance(self.files, Mapping) or not all(isinstance(value, str) for value in self.files.values()):
             raise TypeError("files must be a table of checksums by file name")
+        self._check_provenance()
         if not isinstance(self.classes, list | tuple):
             raise TypeError(f"classes must be a list of names, got {self.classes!r}")
         make_tuples(self, "classes")
@@ -180,6 +181,14 @@ class Manifest:
         if isinstance(values.get("network"), Mapping):
             values["network"] = described_network(values["network"])
         return from_mapping(cls, values, "manifest")
+
+    def _check_provenance(self) -> None:
+        """What is in it is free, but for the tables that others look things up in."""
+        if not isinstance(self.provenance, Mapping):
+            raise TypeError(f"provenance must be a table of fields, got {self.provenance!r}")
+        for name in ("data", "recipe"):
+            if not isinstance(self.provenance.get(name, {}), Mapping):
+                raise TypeError(f"provenance: {name} must be a table of fields, got {self.provenance[name]!r}")
 
     def _check_for_each_exit(self, name: str, values: tuple[float, ...]) -> None:
         if len(values) != self.exit_count:

@@ -84,6 +84,9 @@ def test_a_manifest_of_a_newer_version_says_so(copied: Path) -> None:
         (lambda v: v.update(network=None), "network and images must be tables"),
         (lambda v: v.update(images=None), "network and images must be tables"),
         (lambda v: v.update(classes="abc"), "classes must be a list of names"),
+        (lambda v: v.update(provenance=5), "provenance must be a table of fields, got 5"),
+        (lambda v: v.update(provenance={"data": None}), "provenance: data must be a table of fields, got None"),
+        (lambda v: v.update(provenance={"recipe": "mine"}), "provenance: recipe must be a table of fields, got 'mine'"),
     ],
 )
 def test_a_manifest_that_makes_no_sense_is_refused(copied: Path, change: Any, message: str) -> None:

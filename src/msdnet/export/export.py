@@ -179,7 +179,7 @@ def export_network(
     - held_out: labelled batches that it was not trained on, such as `data.batches("held_out", 250)`: without them the
       bundle can keep no budget; test: others, for the accuracy that it tells
     - half, calibrate: as for `export_run`
-    - provenance: where the model is from, as plain JSON values
+    - provenance: where the model is from, as plain JSON values; `data` and `recipe`, where told, are tables of fields
     """
     folder = Path(out)
     check_free(folder)
