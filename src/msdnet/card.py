@@ -37,7 +37,7 @@ def _about(manifest: Manifest) -> Iterator[str]:
 def _training(manifest: Manifest) -> Iterator[str]:
     told = manifest.provenance
     recipe, data = told.get("recipe", {}), told.get("data", {})
-    if not recipe:
+    if not {"name", "epochs", "batch_size"} <= recipe.keys():  # nothing is told, or of a training that is not ours
         return
     yield "## Training"
     yield ""

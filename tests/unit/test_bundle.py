@@ -1,5 +1,6 @@
 """A bundle is read as it was written, or not at all."""
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 import msdnet
 from msdnet.amounts import in_millions
 from msdnet.bundle import CARD, HELD_OUT, MANIFEST, STAGES, WEIGHTS, Bundle, ImageSpec, Manifest
+from msdnet.card import write_card
 from msdnet.export import export as exporting
 from msdnet.models import find_bundle
 from tests.helpers import tiny_bundle
@@ -155,6 +157,11 @@ def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
     (tiny.folder / CARD).unlink()
     msdnet.load(tiny.folder)  # nothing depends on it
     (tiny.folder / CARD).write_text(card)
+
+
+def test_the_card_says_nothing_of_a_training_that_it_does_not_know(tiny: Bundle) -> None:
+    told = dataclasses.replace(tiny.manifest, provenance={"recipe": {"optimiser": "adamw"}})
+    assert write_card(told, None) == write_card(tiny.manifest, None)
 
 
 def test_of_two_exports_to_one_place_the_first_to_end_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
