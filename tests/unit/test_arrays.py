@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from msdnet.data import ArrayData, Epoch
+from msdnet.data import ArrayData, DataConfig, Epoch
 from msdnet.files import hold_out_by_class
 
 CLASSES = ("a", "b", "c")
@@ -138,6 +138,26 @@ def test_training_images_are_crops_of_padded_ones(mirror: bool) -> None:
 def test_refuses(images: Any, labels: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ArrayData(images, labels, CLASSES, held_out=4)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"subset": 0}, ValueError, "subset must be at least 1, got 0"),
+        ({"subset": -5}, ValueError, "subset must be at least 1, got -5"),
+        ({"subset": 0.5}, TypeError, "subset must be a whole number, got 0.5"),
+        ({"padding": -1}, ValueError, "padding must be at least 0, got -1"),
+        ({"held_out_seed": "x"}, TypeError, "held_out_seed must be a whole number, got 'x'"),
+    ],
+)
+def test_refuses_options(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        some_data(**options)
+
+
+def test_the_same_seed_is_refused_where_data_are_described() -> None:
+    with pytest.raises(TypeError, match="held_out_seed must be a whole number, got 'x'"):
+        DataConfig(held_out_seed="x")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("places", [[7, 3], np.array([3, 7])], ids=str)

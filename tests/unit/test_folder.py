@@ -182,6 +182,10 @@ def test_a_subset_is_spread_over_the_classes_and_leaves_the_other_parts_alone(tm
     assert len({path.split("/")[1] for path in few.paths("train")}) == 2
     assert all(few.paths(part) == whole.paths(part) for part in PARTS[1:])
     assert open_small(tmp_path, subset=1000).paths("train") == whole.paths("train")
+    with pytest.raises(ValueError, match="subset must be at least 1, got 0"):
+        open_small(tmp_path, subset=0)
+    with pytest.raises(TypeError, match="held_out_seed must be a whole number, got 'x'"):
+        open_small(tmp_path, held_out_seed="x")
 
 
 def test_classes_in_the_order_of_a_network(tmp_path: Path) -> None:

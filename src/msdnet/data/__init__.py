@@ -59,6 +59,7 @@ class DataConfig:
                 check_whole(name, getattr(self, name))
         if self.workers is not None:
             check_whole("workers", self.workers, at_least=0)
+        check_whole("held_out_seed", self.held_out_seed, at_least=0)
         check_whole("crop_size", self.crop_size)
         check_number("colour_jitter", self.colour_jitter, low=0, high=1)
         if self.dataset == FOLDER and data_root(self.root) is None:

@@ -54,14 +54,16 @@ class ArrayData(ImageData):
     ) -> None:
         images, labels = np.asarray(images), np.asarray(labels)
         _check(images, labels, classes)
+        if subset is not None:
+            check_whole("subset", subset)
         self.name = name
         self.classes = tuple(classes)
         self.device = torch.device(device)
         _, height, width, channels = images.shape
         self.image_shape = (channels, height, width)
-        self.held_out_indices = _held_out(len(images), held_out, held_out_seed)
-        self.held_out_seed = held_out_seed
-        self._padding = height // 8 if padding is None else padding
+        self.held_out_seed = check_whole("held_out_seed", held_out_seed, at_least=0)
+        self.held_out_indices = _held_out(len(images), held_out, self.held_out_seed)
+        self._padding = height // 8 if padding is None else check_whole("padding", padding, at_least=0)
         self._mirror = mirror
         rows = {"train": np.setdiff1d(np.arange(len(images)), self.held_out_indices)[:subset]}
         rows["held_out"] = np.array(self.held_out_indices)

@@ -92,6 +92,9 @@ class FolderData(ImageData):
         check_choice("unreadable", unreadable, get_args(Unreadable))
         self.workers = min(8, cores()) if workers is None else workers
         check_whole("workers", self.workers, at_least=0)
+        check_whole("held_out_seed", held_out_seed, at_least=0)
+        if subset is not None:
+            check_whole("subset", subset)
         self.root = Path(root)
         self.name = self.root.resolve().name
         self.device = torch.device(device)
