@@ -13,10 +13,7 @@ __all__ = ["local_rank", "pick_device", "side_stream", "training_precision"]
 def pick_device(wanted: str | None = None) -> torch.device:
     """The device asked for, or this process's GPU, or the CPU. A GPU has its number, whatever others do later."""
     name = wanted or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except (RuntimeError, TypeError) as error:
-        raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}") from error
+    device = _known_device(name)
     if device.type != "cuda":
         return device
     here = torch.cuda.device_count()
@@ -58,3 +55,15 @@ def side_stream(device: torch.device, use: str) -> torch.cuda.Stream | None:  # 
 
 def _own_gpu() -> int:
     return local_rank() if "LOCAL_RANK" in os.environ else torch.cuda.current_device()
+
+
+def _known_device(name: str) -> torch.device:
+    """Torch has words for many more: for none at all (meta), and for chips that nothing here was ever run on."""
+    known = ["cpu", "cuda", *(["mps"] if torch.backends.mps.is_available() else [])]
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in known:
+        raise ValueError(f"device must be {', '.join(known)} or cuda:N, got {name!r}")
+    return device

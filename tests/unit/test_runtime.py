@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import msdnet
 from msdnet.bundle import Bundle, ImageSpec
+from msdnet.device import pick_device
 from msdnet.policy import FixedThresholds, HardBudget, Policy, PolicyFamily
 from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
 from msdnet.runtime.anytime import steps
@@ -764,10 +765,21 @@ def test_bad_images_are_refused_as_a_whole(model: Model) -> None:
         model.classify([IMAGES[0], IMAGES[1], np.full((12, 12, 3), np.nan)])
 
 
+def test_a_device_is_one_that_networks_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    for name in ("meta", "mps"):
+        with pytest.raises(ValueError, match=f"device must be cpu, cuda or cuda:N, got '{name}'"):
+            pick_device(name)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
+    assert pick_device("mps").type == "mps"
+    with pytest.raises(ValueError, match="device must be cpu, cuda, mps or cuda:N, got 'meta'"):
+        pick_device("meta")
+
+
 def test_engines_and_their_options_are_checked(tiny: Bundle) -> None:
     with pytest.raises(ValueError, match="engine must be one of onnx, torch"):
         msdnet.load(tiny.folder, engine="tensorflow")  # type: ignore[arg-type]
-    for device in ("gpu", "cuda:99"):
+    for device in ("gpu", "cuda:99", "meta", "vulkan", "xpu"):
         with pytest.raises(ValueError, match=f"device must be cpu.*got '{device}'"):
             msdnet.load(tiny.folder, engine="torch", device=device)
     with pytest.raises(ValueError, match="options of engine"):
