@@ -167,6 +167,16 @@ def test_sums_and_numbers_are_exported(tmp_path: Path) -> None:
     check_graph(_Sums(), tmp_path)
 
 
+@pytest.mark.parametrize("missing", [("weight", "bias"), ("bias",)], ids=str)
+def test_a_norm_without_weights_is_exported(missing: tuple[str, ...], tmp_path: Path) -> None:
+    norm = nn.BatchNorm2d(3, affine=missing == ("bias",))
+    for name in missing:
+        norm.register_parameter(name, None)
+    norm.running_mean, norm.running_var = torch.tensor([0.5, 0.0, -2.0]), torch.tensor([0.1, 1.0, 4.0])
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+    check_graph(Chain(WideResNetConfig(layers=10, widening=1, classes=4), [norm], [head]), tmp_path)
+
+
 def check_graph(network: StagedNetwork, tmp_path: Path) -> None:
     network = network.eval()
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
@@ -200,6 +210,7 @@ def check_graph(network: StagedNetwork, tmp_path: Path) -> None:
         (_Step(lambda one, _: one + nn.functional.relu(one, True)), "relu: it works in place, on a map that is read"),
         (_Twice(nn.SiLU(inplace=True)), "mul.*: it works in place, on a map that is read once more"),
         (_Twice(nn.ReLU(inplace=True)), r".*: it works in place, on a map that is read once more"),
+        (nn.BatchNorm2d(3, track_running_stats=False), r"BatchNorm2d\(.*\): without running statistics"),
         (nn.Flatten(0), r"Flatten\(.*\): all dimensions after the first can be flattened, not those from 0 to -1"),
     ],
     ids=str,

@@ -273,11 +273,7 @@ class _Writer:
         if node.op == "call_module":
             module = modules[str(node.target)]
             operation, weights, attributes = describe_module(module)
-            inputs = self._inputs(node)
-            path = str(node.target).removeprefix("network.")
-            named = [f"{path}.{name}" for name in weights if getattr(module, name) is not None]
-            self.weights += named
-            inputs += named
+            inputs = self._inputs(node) + self._weights(node, module, weights)
             if isinstance(module, nn.ConstantPad3d):
                 inputs += self._padding(node, module)
         elif node.op == "call_function" and node.target in FUNCTIONS:
@@ -286,6 +282,19 @@ class _Writer:
         else:
             raise unsupported(node, "no ONNX counterpart is known")
         self.nodes.append(helper.make_node(operation, inputs, [self.name(node)], name=node.name, **attributes))
+
+    def _weights(self, node: fx.Node, module: nn.Module, names: Sequence[str]) -> list[str]:
+        """Those that it has. ONNX always takes a norm's scale and shift: where it has none, they change nothing."""
+        inputs = []
+        for name in names:
+            if getattr(module, name) is not None:
+                inputs.append(f"{str(node.target).removeprefix('network.')}.{name}")
+                self.weights.append(inputs[-1])
+            elif isinstance(module, nn.BatchNorm2d):
+                inputs.append(f"{node.name}_{name}")
+                plain = [float(name == "weight")] * module.num_features
+                self.nodes.append(helper.make_node("Constant", [], inputs[-1:], name=inputs[-1], value_floats=plain))
+        return inputs
 
     def _padding(self, node: fx.Node, module: nn.ConstantPad3d) -> list[str]:
         """What ONNX takes beside the map: zeros before each dimension, then after each; and what to pad with."""
