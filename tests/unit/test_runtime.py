@@ -22,6 +22,7 @@ from msdnet.policy import FixedThresholds, HardBudget, Policy, PolicyFamily
 from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
 from msdnet.runtime.anytime import steps
 from msdnet.runtime.engine import Launched
+from msdnet.runtime.model import FAMILIES
 from msdnet.runtime.profile import Profile, profile
 from msdnet.runtime.shared import Stopwatch
 from tests.helpers import tiny_bundle
@@ -751,6 +752,17 @@ def test_a_policy_survives_its_file(model: Model, tmp_path: Path) -> None:
     loaded = Policy.load(tmp_path / "policy.json")
     direct, again = (model.classify(IMAGES, policy=one) for one in (policy, loaded))
     np.testing.assert_array_equal(direct.exits, again.exits)
+
+
+def test_not_all_that_was_ever_fitted_is_kept(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
+    for factor in range(1, 50):  # as of a clock that never shows the same twice
+        costs = [factor * cost for cost in model.costs]
+        policy = model.policy("100%", costs=costs)
+        assert policy.costs_.tolist() == costs
+        usual = model._family("accuracy", "largest", model.costs)
+    assert len(model._families) == FAMILIES
+    assert model._family("accuracy", "largest", model.costs) is usual, "what is used again and again stays"
 
 
 def test_a_bundle_without_held_out_images_keeps_no_budget(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ from msdnet.runtime.tensors import read_tensors
 __all__ = ["Model"]
 
 FIRST_LOOK = 0.1  # seconds for which stages are measured when nobody has asked for a profile
+FAMILIES = 16  # of policies that are kept: costs may be other ones in every call, and each has the held-out images anew
 
 
 class Model:
@@ -56,7 +57,8 @@ class Model:
         self.manifest = bundle.manifest
         self.engine = engine
         self._held_out = None if bundle.manifest.held_out is None else read_tensors(bundle, HELD_OUT)
-        self._families: dict[tuple[Any, ...], PolicyFamily] = {}
+        self._families: dict[tuple[Any, ...], PolicyFamily] = {}  # the one that was used last is the last
+        self._keeping = threading.Lock()  # one thread at a time puts families there, and forgets others
         self._profile = Profile(())
         self._margin = Margin()
         self._measuring = threading.RLock()  # one thread measures at a time, or it would measure the others
@@ -322,14 +324,12 @@ class Model:
         return self._profile
 
     def _measure(self, sizes: Sequence[int], seconds: float) -> None:
-        """Measure anew; what was fitted to times that are no longer believed is forgotten."""
+        """Measure anew; other sizes keep their times."""
         with self._measuring:
             measured = profile(self.engine, sizes, seconds=seconds).batches
             renewed = {times.rows for times in measured}
             others = [times for times in self._profile.batches if times.rows not in renewed]
             self._profile = Profile(tuple(sorted((*others, *measured), key=lambda times: times.rows)))
-            believed = {self.costs, *(times.costs for times in self._profile.batches)}
-            self._families = {key: family for key, family in self._families.items() if key[2] in believed}
 
     def _times(self, rows: int) -> StageTimes:
         """Of a batch of so many rows; measured now if they were not."""
@@ -342,19 +342,17 @@ class Model:
         self, method: Method, measure: Measure, costs: Sequence[float], unit: Unit = "multiply-adds"
     ) -> PolicyFamily:
         Policy(method, measure)  # refuses what it does not know
-        key = (method, measure, tuple(costs))
-        families = self._families  # another thread that measures anew may put others in their place
-        if key not in families:
-            families[key] = PolicyFamily(
-                self.held_out(measure),
-                self.held_out("correct"),
-                costs,
-                method=method,
-                measure=measure,
-                model=self.bundle.fingerprint,
-                unit=unit,
-            )
-        return families[key]
+        key = (method, measure, tuple(costs), unit)
+        family = self._families.get(key)
+        if family is None:
+            sure, right, model = self.held_out(measure), self.held_out("correct"), self.bundle.fingerprint
+            family = PolicyFamily(sure, right, costs, method=method, measure=measure, model=model, unit=unit)
+        with self._keeping:
+            self._families.pop(key, None)
+            self._families[key] = family
+            while len(self._families) > FAMILIES:
+                del self._families[next(iter(self._families))]
+        return family
 
     def _to_the_last_exit(self) -> Policy:
         policy = Policy()
