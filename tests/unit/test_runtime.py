@@ -284,6 +284,12 @@ def test_without_a_budget_every_image_goes_to_the_last_exit(model: Model) -> Non
     np.testing.assert_allclose(result.probabilities, run_all(model.engine, IMAGES)[-1], atol=1e-5)
 
 
+def test_without_a_budget_there_is_no_policy(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None is made up that was fitted to nothing, and has no accuracy or cost to tell."""
+    monkeypatch.setattr("msdnet.runtime.model.Policy", None)
+    assert set(model.classify(IMAGES).exits.tolist()) == {one.exit for one in model.stream(IMAGES)} == {3}
+
+
 def test_an_image_leaves_at_the_first_exit_that_is_sure_enough(model: Model) -> None:
     """The engine against a simulation that computes everything."""
     policy = model.policy(middle(model), method="paper", measure="margin")

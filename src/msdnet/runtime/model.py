@@ -164,18 +164,21 @@ class Model:
         count: int | None = None,
         group: int | None = None,
     ) -> SharedBudget:
-        limited = budget is not None or seconds is not None or policy is not None
-        if (hard or steady) and not limited:
+        if (hard or steady) and budget is None and seconds is None and policy is None:
             raise ValueError("hard and steady say how a budget is kept: give budget, seconds or policy with them")
         rows = self._rows(batch, steady=steady)
         chosen = self._choose(budget, seconds, policy, rows, method)
         clock = Stopwatch()
         if rule is None:
             rule = self._rule(chosen, count, hard=hard, group=group, steady=steady, clock=clock)
-        # Multiply-adds of whole layers are not to be compared with what is spent.
-        comparable = chosen.unit_ == "seconds" or chosen.costs_.tolist() == list(self.costs)
-        asked = chosen.budget_ if limited and comparable and math.isfinite(chosen.budget_) else None
-        return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked, unit=chosen.unit_)
+        unit: Unit = "multiply-adds" if chosen is None else chosen.unit_
+        asked = None if chosen is None else self._comparable_budget(chosen)
+        return SharedBudget(self.engine, self.classes, rule, batch=rows, clock=clock, budget=asked, unit=unit)
+
+    def _comparable_budget(self, policy: Policy) -> float | None:
+        """Multiply-adds of whole layers are not to be compared with what is spent, and nothing is with no limit."""
+        comparable = policy.unit_ == "seconds" or policy.costs_.tolist() == list(self.costs)
+        return policy.budget_ if comparable and math.isfinite(policy.budget_) else None
 
     def stream(
         self,
@@ -196,8 +199,7 @@ class Model:
         check_choice("unreadable", unreadable, get_args(Unreadable))
         rows = self._rows(batch, steady=True)
         chosen = self._choose(budget, seconds, policy, rows, method)
-        limited = not (budget is None and seconds is None and policy is None)  # or else there is nothing to hold
-        rule = self._rule(chosen, None, steady=limited)
+        rule = self._rule(chosen, None, steady=chosen is not None)  # or else there is nothing to hold
         unread: dict[int, str] = {}
         given = batches(images, self.engine.images, rows, None if unreadable == "fatal" else unread)
         return self._stream(given, rows, rule, unread)
@@ -228,8 +230,8 @@ class Model:
 
     def _choose(
         self, budget: Amount | None, seconds: Amount | None, policy: Policy | None, rows: int, method: Method
-    ) -> Policy:
-        """The policy that was given, or that keeps a budget, or that sends everyone to the last exit."""
+    ) -> Policy | None:
+        """The policy that was given, or that keeps a budget; none where everyone goes to the last exit."""
         if sum(given is not None for given in (budget, seconds, policy)) > 1:
             raise ValueError("give one of budget, seconds and policy, not several")
         if method != "accuracy" and budget is None and seconds is None:
@@ -244,11 +246,11 @@ class Model:
             return policy
         if seconds is not None:
             return self.policy(seconds=seconds, method=method, batch=rows)
-        return self.policy(budget, method=method) if budget is not None else self._to_the_last_exit()
+        return None if budget is None else self.policy(budget, method=method)
 
     def _rule(
         self,
-        policy: Policy,
+        policy: Policy | None,
         count: int | None,
         *,
         hard: bool = False,
@@ -260,6 +262,8 @@ class Model:
             raise ValueError("a budget is hard or steady, not both: a hard one holds whatever the images")
         if group is not None and not hard:
             raise ValueError("group belongs to hard budgets: which images share one")
+        if policy is None:
+            return FixedThresholds([*[np.inf] * (len(self.costs) - 1), -np.inf])  # all go to the last exit
         if hard:
             return HardBudget(policy, images=count, group=group, clock=clock if policy.unit_ == "seconds" else None)
         if steady:
@@ -353,14 +357,6 @@ class Model:
             while len(self._families) > FAMILIES:
                 del self._families[next(iter(self._families))]
         return family
-
-    def _to_the_last_exit(self) -> Policy:
-        policy = Policy()
-        exits = len(self.costs)
-        policy.thresholds_ = np.array([*[np.inf] * (exits - 1), -np.inf])
-        policy.costs_, policy.budget_ = np.array(self.costs, dtype=float), float(self.costs[-1])
-        policy.model_, policy.unit_ = None, "multiply-adds"
-        return policy
 
     # One image, until time is up
 
