@@ -760,6 +760,13 @@ def test_a_policy_survives_its_file(model: Model, tmp_path: Path) -> None:
     np.testing.assert_array_equal(direct.exits, again.exits)
 
 
+def test_a_policy_refuses_what_would_change_nothing(model: Model) -> None:
+    with pytest.raises(ValueError, match="batch belongs to seconds, not to a budget"):
+        model.policy("100%", batch=8)
+    with pytest.raises(ValueError, match="costs belong to a budget, not to seconds"):
+        model.policy(seconds=1, costs=model.costs)
+
+
 def test_not_all_that_was_ever_fitted_is_kept(tiny: Bundle) -> None:
     model = msdnet.load(tiny.folder, threads=1)
     for factor in range(1, 50):  # as of a clock that never shows the same twice

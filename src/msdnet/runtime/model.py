@@ -298,11 +298,14 @@ class Model:
     ) -> Policy:
         """The policy for a budget of multiply-adds per image, or of seconds per image in batches of some size.
 
+        - batch: for seconds, the images that will be computed together; by default what suits the engine
         - costs: count the budget by these, one for each exit, instead of the multiply-adds that are computed
         """
         if (budget is None) == (seconds is None):
             raise ValueError("give a budget in multiply-adds or in seconds, one of the two")
         if budget is not None:
+            if batch is not None:
+                raise ValueError("batch belongs to seconds, not to a budget: multiply-adds are the same in any batch")
             costs = self.costs if costs is None else check_costs(costs).tolist()
             amount = parse_budget(budget, costs[0], costs[-1]) if isinstance(budget, str) else budget
             return self._family(method, measure, costs).policy(amount)
