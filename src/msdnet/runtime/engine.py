@@ -6,7 +6,8 @@
     keep(state, rows)    -> state with those rows only
     costs                -> multiply-adds to reach each exit, cumulative
 
-A room gathers rows of several states until a batch is full. Knows arrays; nothing of files, budgets or policies.
+A room gathers rows of several states until a batch is full. Knows arrays, what images a network takes, and how logits
+become probabilities; nothing of files, budgets or thresholds.
 """
 
 from abc import ABC, abstractmethod
