@@ -5,10 +5,10 @@ Knows nothing of what the names stand for.
 """
 
 import difflib
-from collections.abc import ItemsView, Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
-__all__ = ["Registry", "a_few", "counted", "did_you_mean", "printable", "shortened"]
+__all__ = ["Registry", "UnknownNameError", "a_few", "counted", "did_you_mean", "printable", "shortened"]
 
 T = TypeVar("T")
 
@@ -51,10 +51,10 @@ def a_few(names: Iterable[str], most: int = 5) -> str:
 
 
 def printable(name: str) -> str:
-    r"""On one line, whatever it holds; what cannot be shown is written as JSON writes it.
+    r"""On one line, whatever it holds; what cannot be shown is written as in a string of Python.
 
-    >>> print(printable("two\nlines, \udcff"))
-    two\nlines, \udcff
+    >>> print(printable("two\nlines, \x1b, \udcff"))
+    two\nlines, \x1b, \udcff
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
@@ -69,10 +69,17 @@ def shortened(name: str, most: int = 300) -> str:
     return name if len(name) <= most else f"{name[:part]}...{name[-part:]}"
 
 
-class Registry(Generic[T]):
+class UnknownNameError(ValueError, KeyError):
+    """Nothing is registered under a name: wrong for who typed it, and missing as in any mapping."""
+
+    __str__ = Exception.__str__  # a KeyError would put the message in quotes
+
+
+class Registry(Mapping[str, T]):
     """Named things of one kind. A name is given once; an unknown one is answered with the nearest.
 
-    What is defined again in its own place, by a cell of a notebook that is run twice, is no second thing.
+    What is the same again, or is defined again in its own place, as by a cell of a notebook that is run twice, is no
+    second thing.
     """
 
     def __init__(self, kind: str) -> None:
@@ -82,13 +89,14 @@ class Registry(Generic[T]):
     def register(self, name: str, entry: T) -> None:
         if not isinstance(name, str) or not name:
             raise TypeError(f"a {self.kind}'s name must be a word, got {name!r}")
-        if name in self._entries and not _same_place(self._entries[name], entry):
+        known = self._entries.get(name, entry)
+        if known != entry and not _same_place(known, entry):
             raise ValueError(f"{self.kind} {name!r} is registered already")
         self._entries[name] = entry
 
     def __getitem__(self, name: str) -> T:
         if name not in self._entries:
-            raise ValueError(f"unknown {self.kind} {name!r}; {did_you_mean(name, self._entries)}")
+            raise UnknownNameError(f"unknown {self.kind} {name!r}; {did_you_mean(name, self._entries)}")
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
@@ -99,9 +107,6 @@ class Registry(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def items(self) -> ItemsView[str, T]:
-        return self._entries.items()
 
 
 def _same_place(one: object, other: object) -> bool:

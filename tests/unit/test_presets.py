@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -30,6 +31,26 @@ def test_a_name_is_given_once() -> None:
     with pytest.raises(ValueError, match="preset 'cifar_anytime' is registered already"):
         register_preset("cifar_anytime", MSDNetConfig(exits=(2,)))
     assert preset_config("cifar_anytime").exits[-1] == 24
+
+
+def test_the_same_again_is_no_second_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a cell of a notebook is run twice."""
+    monkeypatch.setattr(msdnet.PRESETS, "_entries", dict(msdnet.PRESETS.items()))
+    for _ in range(2):
+        register_preset("mine", MSDNetConfig(exits=(2, 4)))
+    assert preset_config("mine").exits == (2, 4)
+    with pytest.raises(ValueError, match="preset 'mine' is registered already"):
+        register_preset("mine", MSDNetConfig(exits=(2, 5)))
+
+
+def test_registries_are_mappings() -> None:
+    assert isinstance(msdnet.PRESETS, Mapping)
+    assert dict(msdnet.PRESETS) == dict(msdnet.PRESETS.items())
+    assert msdnet.PRESETS.get("cifar_anytime") == preset_config("cifar_anytime")
+    assert msdnet.PRESETS.get("mine") is None
+    with pytest.raises(KeyError) as unknown:
+        msdnet.PRESETS["cifar_anytme"]
+    assert str(unknown.value) == "unknown preset 'cifar_anytme'; did you mean 'cifar_anytime'?"
 
 
 def test_a_system_is_known_by_name_as_a_preset_is() -> None:
