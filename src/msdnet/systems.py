@@ -3,6 +3,7 @@
 Knows configs only, as the presets do.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -220,8 +221,7 @@ class EnsembleConfig(NetworkConfig, kind="ensemble"):
     def __post_init__(self) -> None:
         super().__post_init__()
         shared = {"classes": self.classes, "input_channels": self.input_channels}
-        given = [member.to_dict() if isinstance(member, NetworkConfig) else member for member in self.members]
-        members = tuple(NetworkConfig.from_dict({**member, **shared}) for member in given)
+        members = tuple(NetworkConfig.from_dict({**table, **shared}) for table in _tables(self.members))
         if not members:
             raise ValueError("members must be networks, got none")
         object.__setattr__(self, "members", members)
@@ -240,6 +240,17 @@ class EnsembleConfig(NetworkConfig, kind="ensemble"):
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | {"members": [member.to_dict() for member in self.members]}
+
+
+def _tables(members: object) -> list[Mapping[str, Any]]:
+    """The fields of networks, of each as it is, or as it comes from a file."""
+    if not isinstance(members, list | tuple):
+        raise TypeError(f"members must be a list of networks' configs, got {members!r}")
+    for member in members:
+        if not isinstance(member, NetworkConfig | Mapping):
+            hint = f"; msdnet.presets.network_config({member!r}) is that of a name" if isinstance(member, str) else ""
+            raise TypeError(f"each of members must be a network's config, got {member!r}{hint}")
+    return [member.to_dict() if isinstance(member, NetworkConfig) else member for member in members]
 
 
 # Those of ImageNet that the paper compares with, and their layers.

@@ -412,6 +412,21 @@ def test_refuses_an_unknown_kind() -> None:
         NetworkConfig.from_dict({"kind": "resnext"})
 
 
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (("resnet_20",), r"each of members must be .* got 'resnet_20'; msdnet\.presets\.network_config\('resnet_20'\)"),
+        ((ResNetConfig(layers=8), 5), "each of members must be a network's config, got 5$"),
+        ("resnet_20", "members must be a list of networks' configs, got 'resnet_20'"),
+        (ResNetConfig(layers=8), "members must be a list of networks' configs, got ResNetConfig"),
+    ],
+    ids=str,
+)
+def test_members_of_an_ensemble_are_configs(members: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        EnsembleConfig(members=members)
+
+
 def test_a_kind_is_registered_once() -> None:
     with pytest.raises(ValueError, match="kind of network 'resnet' is registered already"):
 
