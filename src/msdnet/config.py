@@ -110,6 +110,10 @@ class NetworkConfig(ABC):
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
 
+    def replaced(self, fields: Mapping[str, Any]) -> "NetworkConfig":
+        """The same with other values of some fields."""
+        return NetworkConfig.from_dict({**self.to_dict(), **fields})
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The config that `to_dict` gave; what is missing takes its default, what is unknown is refused."""
@@ -233,7 +237,7 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
         for name, least in (("exits", 1), ("channel_factors", 1), ("bottleneck_factors", 0)):
             object.__setattr__(self, name, whole_numbers(name, getattr(self, name), least))
         for name in ("channel_factors", "bottleneck_factors"):
-            object.__setattr__(self, name, getattr(self, name) or (1, 2, *[4] * self.scales)[: self.scales])
+            object.__setattr__(self, name, getattr(self, name) or _usual_factors(self.scales))
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
             check_flag(name, getattr(self, name))
         if self.averaging is not None:
@@ -243,6 +247,12 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
         self._check_exits()
         self._check_factors()
         self._check_widths()
+
+    def replaced(self, fields: Mapping[str, Any]) -> NetworkConfig:
+        """The same with other values of some fields. Factors that are the usual ones follow the number of scales."""
+        usual = _usual_factors(self.scales)
+        following = [name for name in ("channel_factors", "bottleneck_factors") if getattr(self, name) == usual]
+        return super().replaced({**dict.fromkeys(following, ()), **fields})
 
     def _check_exits(self) -> None:
         if not self.exits:
@@ -327,3 +337,7 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
         """The least height and width of an image: below it the coarsest map is too small for a head."""
         halvings = _STEM_HALVINGS[self.stem] + self.scales - 1
         return ((_LEAST_COARSEST_SIDE - 1) << halvings) + 1
+
+
+def _usual_factors(scales: int) -> tuple[int, ...]:
+    return (1, 2, *[4] * scales)[:scales]

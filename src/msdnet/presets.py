@@ -35,6 +35,8 @@ def preset_config(name: str) -> MSDNetConfig:
 def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkConfig:
     """The config of a preset or of a system, or the one given, with some fields replaced.
 
+    An MSDNet's factors that are the usual ones follow the number of scales.
+
     >>> network_config("cifar_anytime", classes=10).classes
     10
     """
@@ -47,7 +49,7 @@ def network_config(network: str | NetworkConfig, **overrides: Any) -> NetworkCon
         raise TypeError(f"network must be a preset's name or a NetworkConfig, got {type(network).__name__}")
     if overrides.get("kind", network.kind) != network.kind:
         raise ValueError(f"kind cannot be replaced: the network is a {network.kind}, got {overrides['kind']!r}")
-    return NetworkConfig.from_dict(network.to_dict() | overrides)
+    return network.replaced(overrides)
 
 
 def _imagenet(exits: tuple[int, ...]) -> MSDNetConfig:

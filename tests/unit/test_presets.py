@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 import msdnet
-from msdnet import MSDNetConfig, preset_config, register_preset
+from msdnet import MSDNetConfig, even, preset_config, register_preset
 from msdnet.naming import Registry
 from msdnet.presets import network_config
 from msdnet.systems import SYSTEMS
@@ -91,3 +91,13 @@ def test_the_kind_of_a_network_stays() -> None:
     with pytest.raises(ValueError, match="kind cannot be replaced: the network is a msdnet, got 'resnet'"):
         network_config("cifar_small", kind="resnet")
     assert network_config("cifar_small", kind="msdnet") == preset_config("cifar_small")
+
+
+@pytest.mark.parametrize("scales", [2, 4])
+def test_factors_that_nobody_set_follow_the_number_of_scales(scales: int) -> None:
+    assert network_config("cifar_anytime", scales=scales) == MSDNetConfig(exits=even(4, 2, 11), scales=scales)
+    own = MSDNetConfig(exits=(2, 4), bottleneck_factors=(0, 0, 0))
+    with pytest.raises(ValueError, match=f"bottleneck_factors must have one entry for each of {scales} scales"):
+        network_config(own, scales=scales)
+    given = network_config(own, scales=2, bottleneck_factors=(0, 1))
+    assert given == MSDNetConfig(exits=(2, 4), scales=2, bottleneck_factors=(0, 1))
