@@ -24,11 +24,16 @@ def register_preset(name: str, config: MSDNetConfig) -> None:
 
 
 def preset_config(name: str) -> MSDNetConfig:
-    """The config of a preset.
+    """The config of a preset, which is an MSDNet's.
 
     >>> preset_config("cifar_anytime").exits
     (4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24)
     """
+    if name in SYSTEMS:
+        raise ValueError(
+            f"{name!r} is no preset of an MSDNet but another network: create_network({name!r}) builds it, "
+            f"msdnet.presets.network_config({name!r}) is its config"
+        )
     return PRESETS[name]
 
 

@@ -60,6 +60,11 @@ def test_a_system_is_known_by_name_as_a_preset_is() -> None:
         network_config("stochastic_11")
 
 
+def test_a_system_is_no_preset_and_is_told_from_one() -> None:
+    with pytest.raises(ValueError, match=r"'resnet_20' is no preset .* create_network\('resnet_20'\) builds it"):
+        preset_config("resnet_20")
+
+
 def test_only_configs_are_registered() -> None:
     with pytest.raises(TypeError, match="config must be an MSDNetConfig, got dict"):
         register_preset("mine", {"exits": (2,)})  # type: ignore[arg-type]
