@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -56,6 +57,17 @@ __all__ = ["make_step", "resume", "train"]
 _LOCKS: set[IO[str]] = set()  # that this process holds
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Conditions:
+    """Under which a run is trained this time: nothing that defines it, and all of it may change when it goes on."""
+
+    device: torch.device
+    shard: Shard
+    display: Display | None
+    stop: StopSignal | None
+    checkpoint_seconds: float
+
+
 def train(
     recipe: str | Path | Recipe,
     *,
@@ -84,26 +96,24 @@ def train(
     _check_free(folder)
     _check_numbers(seed, checkpoint_seconds)
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    torch_device = pick_device(device)
-    shard = join_processes(torch_device)
+    here = _conditions(device, display=display, stop=stop, checkpoint_seconds=checkpoint_seconds)
     with ALONE:
         begin = None if start is None else find_start(start)
         data = data if isinstance(data, ImageData) else data.found()
         with first_on_machine_first():  # which may download what the others then find
-            images = data if isinstance(data, ImageData) else open_data(data, torch_device)
+            images = data if isinstance(data, ImageData) else open_data(data, here.device)
         _check_parts(images, test)
         config = _network_config(network or (begin and begin.network.config), images, chosen)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
         facts |= {} if begin is None else {"start": begin.facts}
-        teaching = _teaching(chosen, teacher, facts, torch_device)
-        others = (display, stop, checkpoint_seconds, teaching, begin)
-        trainer = _trainer(chosen, config, images, folder, facts, shard, torch_device, *others)
-    if shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
+        teaching = _teaching(chosen, teacher, facts, here.device)
+        trainer = _trainer(folder, facts, chosen, config, images, here, teacher=teaching, start=begin)
+    if here.shard.rank == 0:  # all that can be refused has been: from here on the folder is this run's
         _claim(folder, facts)
     wait_for_all()
-    with _locked(folder, shard):
+    with _locked(folder, here.shard):
         summary = trainer.run()
-        return _tested(folder, summary, images, chosen, torch_device) if test else summary
+        return _tested(folder, summary, images, chosen, here.device) if test else summary
 
 
 def resume(
@@ -135,28 +145,27 @@ def resume(
     _check_system()
     recipe = from_mapping(Recipe, facts["recipe"], f"{folder / RUN}'s recipe")
     config = NetworkConfig.from_dict(facts["network"])
-    torch_device = pick_device(device)
-    shard = join_processes(torch_device)
-    with _locked(folder, shard), ExitStack() as locks:
+    here = _conditions(device, display=display, stop=stop, checkpoint_seconds=checkpoint_seconds)
+    with _locked(folder, here.shard), ExitStack() as locks:
         with ALONE:
             with first_on_machine_first():
-                images = data or reopen(facts, root, workers, unreadable, torch_device)
+                images = data or reopen(facts, root, workers, unreadable, here.device)
             check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
             _check_parts(images, test)
             if "dataset" in facts["data"] and unreadable not in (None, facts["data"].get("unreadable")):
                 facts["data"]["unreadable"] = unreadable
-                locks.enter_context(_rewritten(folder, facts, shard))
+                locks.enter_context(_rewritten(folder, facts, here.shard))
             if finished is not None:  # nothing is left to learn: only its test images are still to be looked at
-                return _tested(folder, finished, images, recipe, torch_device)
+                return _tested(folder, finished, images, recipe, here.device)
             known = facts.get("teacher", {}).get("folder")
-            teaching = _teaching(recipe, teacher or known, facts, torch_device)
+            teaching = _teaching(recipe, teacher or known, facts, here.device)
             going_on = (folder / CHECKPOINT).exists()
-            others = (display, stop, checkpoint_seconds, teaching, None if going_on else _started_from(facts))
-            trainer = _trainer(recipe, config, images, folder, facts, shard, torch_device, *others)
+            begin = None if going_on else _started_from(facts)
+            trainer = _trainer(folder, facts, recipe, config, images, here, teacher=teaching, start=begin)
             if going_on:
                 trainer.resume()
         summary = trainer.run()
-        return _tested(folder, summary, images, recipe, torch_device) if test else summary
+        return _tested(folder, summary, images, recipe, here.device) if test else summary
 
 
 def _tested(folder: Path, summary: Summary, data: ImageData, recipe: Recipe, device: torch.device) -> Summary:
@@ -271,33 +280,43 @@ def _started_from(facts: dict[str, Any]) -> Start | None:
     return start
 
 
+def _conditions(
+    device: str | None, *, display: Display | None, stop: StopSignal | None, checkpoint_seconds: float
+) -> _Conditions:
+    torch_device = pick_device(device)
+    return _Conditions(
+        device=torch_device,
+        shard=join_processes(torch_device),
+        display=display,
+        stop=stop,
+        checkpoint_seconds=checkpoint_seconds,
+    )
+
+
 def _trainer(
+    folder: Path,
+    facts: dict[str, Any],
     recipe: Recipe,
     config: NetworkConfig,
     data: ImageData,
-    folder: Path,
-    facts: dict[str, Any],
-    shard: Shard,
-    device: torch.device,
-    display: Display | None,
-    stop: StopSignal | None,
-    checkpoint_seconds: float,
+    here: _Conditions,
+    *,
     teacher: StagedNetwork | None,
     start: Start | None,
 ) -> Trainer:
-    torch.manual_seed(facts["seed"])
-    step = make_step(config, recipe, data, device, teacher=teacher, start=start, distributed=shard.world > 1)
-    shown = display or (choose_display() if shard.rank == 0 else Display())
+    seed, shard = facts["seed"], here.shard
+    torch.manual_seed(seed)
+    step = make_step(config, recipe, data, here.device, teacher=teacher, start=start, distributed=shard.world > 1)
     return Trainer(
         step,
         data,
         folder,
         facts,
-        seed=facts["seed"],
-        display=shown,
+        seed=seed,
+        display=here.display or (choose_display() if shard.rank == 0 else Display()),
         shard=shard,
-        stop=stop,
-        checkpoint_seconds=checkpoint_seconds,
+        stop=here.stop,
+        checkpoint_seconds=here.checkpoint_seconds,
     )
 
 
