@@ -18,7 +18,7 @@ from msdnet.amounts import Amount, parse_budget
 from msdnet.anytime import AnytimeCurve
 from msdnet.checks import check_choice, check_whole, make_tuples
 from msdnet.files import CIFAR, Labelled, TrainedOn, Unreadable
-from msdnet.policy import METHODS, Measure, Method, Policy, confidence
+from msdnet.policy import METHODS, Measure, Method, Policy, accuracy_of, judge_probabilities
 from msdnet.runtime import Model
 from msdnet.runtime.batching import every_exit
 from msdnet.runtime.images import among_all, batches
@@ -116,7 +116,7 @@ class Evaluation:
     @property
     def accuracy(self) -> tuple[float, ...]:
         """Of every exit."""
-        return tuple(self.correct.mean(axis=0).tolist())
+        return accuracy_of(self.correct)
 
     @property
     def calibration_error(self) -> tuple[float, ...] | None:
@@ -290,13 +290,13 @@ def evaluate(
 
 def _judged(said: NDArray[np.floating], labels: NDArray[np.int64], measure: Measure) -> dict[str, NDArray[Any]]:
     """What is kept of probabilities (N, exits, classes): each of it (N, exits)."""
-    predicted = said.argmax(axis=2)
+    judged = judge_probabilities(said, labels, (measure, "largest"))
     return {
-        "confidence": confidence(said, measure),
-        "correct": predicted == labels[:, None],
-        "predicted": predicted,
+        "confidence": judged.confidence[measure],
+        "correct": judged.correct,
+        "predicted": judged.predicted,
         "likelihood": np.take_along_axis(said, labels[:, None, None], axis=2)[..., 0],
-        "largest": said.max(axis=2),
+        "largest": judged.confidence["largest"],
     }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.config import MSDNetConfig
+from msdnet.policy import judge_logits
 
 __all__ = ["POWERS", "AveragingChoice", "averaged", "choose_averaging"]
 
@@ -46,7 +47,7 @@ def choose_averaging(
     found: dict[float | None, tuple[float, ...]] = {}
     for power in powers:
         answers = averaged(logits, replace(config, averaging=power).exit_shares)
-        found[power] = tuple((answers.argmax(axis=2) == labels[:, None]).mean(axis=0).tolist())
+        found[power] = judge_logits(answers, labels, measures=()).accuracy
     best = max(found, key=lambda power: float(np.mean(found[power])))
     return AveragingChoice(best, {_name(power): accuracy for power, accuracy in found.items()})
 

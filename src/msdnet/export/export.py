@@ -33,7 +33,7 @@ from msdnet.export.graphs import StoredWeights, stage_graphs, switched
 from msdnet.files import FOLDER
 from msdnet.networks import MSDNet, StagedNetwork, empty_network
 from msdnet.pixels import usual_resize
-from msdnet.policy import MEASURES, confidence, fit_temperatures, soften
+from msdnet.policy import Judged, fit_temperatures, judge_logits
 from msdnet.runtime import OnnxEngine
 from msdnet.training import all_logits, load_run
 from msdnet.version import VERSION
@@ -187,8 +187,9 @@ def export_network(
         raise ValueError("temperatures are fitted on held-out images, and there are none")
     network = _as_stored(network, half)
     seen = held_out if held_out is None or isinstance(held_out, _Seen) else all_logits(network, held_out)
-    judged = None if seen is None else _Judged(*seen, calibrate)
-    tested = None if test is None else _Judged(*all_logits(network, test), calibrate=False)
+    temperatures = fit_temperatures(*seen) if calibrate and seen is not None else (1.0,) * network.exit_count
+    judged = None if seen is None else judge_logits(*seen, temperatures=temperatures)
+    tested = None if test is None else judge_logits(*all_logits(network, test), measures=())
     manifest = Manifest(
         format=FORMAT,
         name=name or folder.name,
@@ -197,12 +198,12 @@ def export_network(
         images=images,
         costs=network.costs(images.side),
         whole_costs=network.costs(images.side, lazy=False),
-        temperatures=(1.0,) * network.exit_count if judged is None else judged.temperatures,
-        held_out=None if judged is None else judged.facts,
-        test=None if tested is None else tested.facts,
+        temperatures=temperatures,
+        held_out=_measured(judged),
+        test=_measured(tested),
         provenance={"exported_by": f"msdnet {VERSION}, torch {torch.__version__}", **(provenance or {})},
     )
-    tensors = None if judged is None else judged.tensors
+    tensors = None if judged is None else _tensors(judged)
     with new_folder(folder) as scratch:
         bundle = _write(scratch, manifest, _contents(network, images.side, tensors, half))
         (scratch / CARD).write_text(write_card(manifest, tensors), encoding="utf-8")
@@ -220,22 +221,14 @@ def _as_stored(network: StagedNetwork, half: bool) -> StagedNetwork:
     return stored
 
 
-class _Judged:
-    """What some images show of a network."""
+def _measured(judged: Judged | None) -> Measured | None:
+    return None if judged is None else Measured(images=len(judged.correct), accuracy=judged.accuracy)
 
-    def __init__(self, logits: NDArray[np.float32], labels: NDArray[np.int64], calibrate: bool) -> None:
-        self.temperatures = fit_temperatures(logits, labels) if calibrate else (1.0,) * logits.shape[1]
-        self._logits, self._correct = logits, logits.argmax(axis=2) == labels[:, None]
-        self.facts = Measured(images=len(labels), accuracy=tuple(self._correct.mean(axis=0).tolist()))
 
-    @property
-    def tensors(self) -> dict[str, NDArray[Any]]:
-        """(images, exits): how sure each exit is by each measure, and whether it is right."""
-        soft = [soften(self._logits[:, exit], temperature) for exit, temperature in enumerate(self.temperatures)]
-        tensors: dict[str, NDArray[Any]] = {"correct": self._correct.astype(np.uint8)}
-        for measure in MEASURES:
-            tensors[measure] = np.stack([confidence(one, measure) for one in soft], axis=1)
-        return tensors
+def _tensors(judged: Judged) -> dict[str, NDArray[Any]]:
+    """What a bundle keeps of the held-out images."""
+    sure = {str(measure): values for measure, values in judged.confidence.items()}
+    return {"correct": judged.correct.astype(np.uint8), **sure}
 
 
 def _contents(

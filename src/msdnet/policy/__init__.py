@@ -4,6 +4,7 @@ Pure numpy. Sees confidences, right and wrong answers, and costs; never an image
 """
 
 from msdnet.policy.confidence import MEASURES, Measure, confidence, fit_temperatures, soften
+from msdnet.policy.judging import Judged, accuracy_of, judge_logits, judge_probabilities
 from msdnet.policy.outcomes import Outcomes
 from msdnet.policy.paper import exit_shares
 from msdnet.policy.policy import METHODS, Method, Policy, PolicyFamily, Unit, that_differ, usual_budgets
@@ -15,6 +16,7 @@ __all__ = [
     "Answers",
     "FixedThresholds",
     "HardBudget",
+    "Judged",
     "Measure",
     "Method",
     "Outcomes",
@@ -23,9 +25,12 @@ __all__ = [
     "SpendingRule",
     "SteadyBudget",
     "Unit",
+    "accuracy_of",
     "confidence",
     "exit_shares",
     "fit_temperatures",
+    "judge_logits",
+    "judge_probabilities",
     "soften",
     "that_differ",
     "usual_budgets",

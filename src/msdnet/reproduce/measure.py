@@ -2,18 +2,16 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from msdnet.data import ImageData
 from msdnet.evaluation import BudgetPoint, budget_point
 from msdnet.files import Part
 from msdnet.machine import describe_machine
 from msdnet.networks import StagedNetwork
-from msdnet.policy import METHODS, PolicyFamily, confidence, soften
+from msdnet.policy import METHODS, Judged, Measure, PolicyFamily, judge_logits
 from msdnet.reproduce.measurement import Measurement
 from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import StopSignal, all_logits
@@ -30,17 +28,7 @@ BUDGETS = tuple(
     )
 )
 _BATCH = 250
-
-
-class _Answers(NamedTuple):
-    """How sure each exit was of each image, and whether it was right: both (images, exits)."""
-
-    confidence: NDArray[np.floating]
-    correct: NDArray[np.bool_]
-
-    @property
-    def accuracy(self) -> tuple[float, ...]:
-        return tuple(self.correct.mean(axis=0).tolist())
+_MEASURE: Measure = "largest"  # of confidence, as in the paper
 
 
 def measure(
@@ -57,7 +45,7 @@ def measure(
     - training: what is to be told of its training
     - stop: heeded after every batch and every budget, since all of them take minutes on a CPU
     """
-    held_out, test = (_answers(network, data, part, stop) for part in ("held_out", "test"))
+    held_out, test = (_judged(network, data, part, stop) for part in ("held_out", "test"))
     side = data.image_shape[1:]
     costs, whole_costs = network.costs(side), network.costs(side, lazy=False)
     points = _points(subject.name, held_out, test, costs, whole_costs, _scale(side))
@@ -89,31 +77,28 @@ def describe_test(data: ImageData) -> dict[str, Any]:
     return {"test": data.size("test")} | ({} if fingerprint is None else {"test_sha256": fingerprint})
 
 
-def _unreadable(data: ImageData, *, held_out: _Answers, test: _Answers) -> dict[str, Any]:
+def _unreadable(data: ImageData, *, held_out: Judged, test: Judged) -> dict[str, Any]:
     """How many images could not be read, where there are any: systems that were judged by others are not compared."""
-    parts: dict[Part, _Answers] = {"held_out": held_out, "test": test}
-    counts = {part: data.size(part) - len(answers.correct) for part, answers in parts.items()}
+    parts: dict[Part, Judged] = {"held_out": held_out, "test": test}
+    counts = {part: data.size(part) - len(judged.correct) for part, judged in parts.items()}
     return {"unreadable": counts} if any(counts.values()) else {}
 
 
-def _answers(network: StagedNetwork, data: ImageData, part: Part, stop: StopSignal) -> _Answers:
-    logits, labels = all_logits(network, stop.heeded(data.batches(part, _BATCH)))
-    exits = range(logits.shape[1])
-    sure = np.stack([confidence(soften(logits[:, exit], 1.0), "largest") for exit in exits], axis=1)
-    return _Answers(sure, logits.argmax(axis=2) == labels[:, None])
+def _judged(network: StagedNetwork, data: ImageData, part: Part, stop: StopSignal) -> Judged:
+    return judge_logits(*all_logits(network, stop.heeded(data.batches(part, _BATCH))), measures=(_MEASURE,))
 
 
 def _points(
-    name: str, held_out: _Answers, test: _Answers, costs: Sequence[int], whole_costs: Sequence[int], scale: int
+    name: str, held_out: Judged, test: Judged, costs: Sequence[int], whole_costs: Sequence[int], scale: int
 ) -> Iterator[BudgetPoint]:
     """What each budget that the network can keep brings; thresholds are fitted on the held-out images."""
     if len(costs) == 1:
         return
     budgets = [scale * budget for budget in BUDGETS if whole_costs[0] <= scale * budget]
     for method in METHODS:
-        family = PolicyFamily(held_out.confidence, held_out.correct, whole_costs, method=method)
+        family = PolicyFamily(held_out.confidence[_MEASURE], held_out.correct, whole_costs, method=method)
         for budget in budgets:
-            yield budget_point(name, family.policy(budget), test.confidence, test.correct, costs)
+            yield budget_point(name, family.policy(budget), test.confidence[_MEASURE], test.correct, costs)
 
 
 def _scale(side: tuple[int, int]) -> int:
