@@ -17,11 +17,11 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar
 
+from msdnet.errors import NewerFormatError, newer_format, of_file
 from msdnet.naming import did_you_mean, shortened
 from msdnet.writing import told_of
 
 __all__ = [
-    "NewerFormatError",
     "check_choice",
     "check_file_writable",
     "check_flag",
@@ -34,6 +34,7 @@ __all__ = [
     "instead_of_folder",
     "make_tuples",
     "numbers",
+    "read_as",
     "read_table",
     "table_from_json",
     "whole_numbers",
@@ -120,19 +121,20 @@ def check_svg_writable(file: Path) -> None:
 
 def check_same(what: str, found: object, expected: object) -> None:
     """Refuse what differs, naming the fields where it does, a few of them at most, rather than the whole."""
-    first, *others = [*_differences(what, found, expected)] or [""]
-    if first:
-        named = [first, *(other.removeprefix(f"{what}: ") for other in others[: _NAMED - 1])]
-        more = [f"and {len(others) + 1 - _NAMED} more"] if len(others) >= _NAMED else []
-        raise ValueError(", ".join(named + more))
+    differences = [f"{': '.join(names)} is {how}" for names, how in _differences((), found, expected)]
+    if differences:
+        between = ": " if isinstance(found, dict) and isinstance(expected, dict) else ""
+        more = [f"and {len(differences) - _NAMED} more"] if len(differences) > _NAMED else []
+        raise ValueError(f"{what}{between}{', '.join(differences[:_NAMED] + more)}")
 
 
-def _differences(where: str, found: object, expected: object) -> Iterator[str]:
+def _differences(names: tuple[str, ...], found: object, expected: object) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The fields by their names, the outermost first; what each is, and should be."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in sorted(found.keys() | expected.keys()):
-            yield from _differences(f"{where}: {name}", found.get(name), expected.get(name))
+            yield from _differences((*names, name), found.get(name), expected.get(name))
     elif found != expected:
-        yield f"{where} is {shortened(repr(found), _SHOWN)}, not {shortened(repr(expected), _SHOWN)}"
+        yield names, f"{shortened(repr(found), _SHOWN)}, not {shortened(repr(expected), _SHOWN)}"
 
 
 def whole_numbers(name: str, values: object, at_least: int = 1) -> tuple[int, ...]:
@@ -156,53 +158,75 @@ def make_tuples(instance: object, *fields: str) -> None:
         object.__setattr__(instance, name, None if values is None else tuple(values))
 
 
-class NewerFormatError(ValueError):
-    """Nothing is wrong with the file: it takes a newer version of msdnet."""
-
-
 def table_from_json(text: str, what: str, newest: int | None = None) -> dict[str, Any]:
     """The fields in a JSON text; its `format`, where it has one, must not be newer than what this version reads."""
     try:
-        values = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{what}: not JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{what}: must be a table of fields, got {type(values).__name__}")
-    version = values.get("format")
-    if newest is not None and isinstance(version, int | float) and version > newest:
-        raise NewerFormatError(f"{what}: format {version} is newer than this version of msdnet reads ({newest})")
+        values = _fields(text)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from error
+    too_new = _too_new(values, newest)
+    if too_new:
+        raise ValueError(f"{what}: {too_new}")
     return values
 
 
 def read_table(path: Path, newest: int | None = None) -> dict[str, Any]:
-    """The fields in a JSON file; `newest` as for `table_from_json`."""
+    """The same for a file: a `FileError` says what is wrong with it, a `NewerFormatError` that nothing is."""
+    with of_file(path):
+        values = _fields(path.read_bytes())
+    too_new = _too_new(values, newest)
+    if too_new:
+        raise NewerFormatError(path, too_new)
+    return values
+
+
+def _fields(text: str | bytes) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not JSON ({error})") from error
-    return table_from_json(text, str(path), newest)
+        values = json.loads(text if isinstance(text, str) else text.decode())
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"not JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"must be a table of fields, got {type(values).__name__}")
+    return values
 
 
-def from_mapping(cls: type[T], values: object, what: str) -> T:
+def _too_new(values: Mapping[str, Any], newest: int | None) -> str:
+    """What is said of a newer format; of one that can be read, nothing."""
+    version = values.get("format")
+    if newest is None or not isinstance(version, int | float) or version <= newest:
+        return ""
+    return newer_format(version, newest)
+
+
+def read_as(cls: type[T], path: Path, newest: int | None = None) -> T:
+    """A dataclass from the fields in a JSON file; errors as those of `read_table`."""
+    values = read_table(path, newest)
+    with of_file(path):
+        return from_mapping(cls, values)
+
+
+def from_mapping(cls: type[T], values: object, what: str = "") -> T:
     """A dataclass from plain values (of JSON or TOML); fields that are dataclasses take mappings of their own.
 
-    What is missing takes its default; what is unknown, or missing without a default, is refused.
+    What is missing takes its default; what is unknown, or missing without a default, is refused. Errors begin with
+    `what` is made, unless the caller tells it.
     """
+    begin = f"{what}: " if what else ""
     if not isinstance(values, Mapping):
-        raise TypeError(f"{what} must be a table of fields, got {type(values).__name__}")
+        raise TypeError(f"{begin}must be a table of fields, got {type(values).__name__}")
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for name in values:
         if name not in fields:
-            raise ValueError(f"{what} has no field {name!r}; {did_you_mean(name, fields)}")
+            raise ValueError(f"{begin}has no field {name!r}; {did_you_mean(name, fields)}")
     for name, field in fields.items():
         if name not in values and field.default is field.default_factory is dataclasses.MISSING:
-            raise ValueError(f"{what} must have the field {name!r}")
+            raise ValueError(f"{begin}must have the field {name!r}")
     hints = typing.get_type_hints(cls)
-    nested = {name: _nested(hints[name], value, f"{what}: {name}") for name, value in values.items()}
+    nested = {name: _nested(hints[name], value, f"{begin}{name}") for name, value in values.items()}
     try:
         return cls(**nested)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{what}: {error}") from error
+        raise type(error)(f"{begin}{error}") from error
 
 
 def _nested(hint: object, value: object, what: str) -> object:

@@ -67,12 +67,12 @@ def test_lasting_moves_the_schedule_along() -> None:
         (
             "epochs = 3\nbatch_size = 4\n[optimiser]\nmomentun = 1",
             ValueError,
-            "optimiser has no field 'momentun'; did you",
+            "optimiser: has no field 'momentun'; did you",
         ),
         (
             "epochs = 3\nbatch_size = 4\n[augmentation]\ncut_mix = 1",
             ValueError,
-            "augmentation has no field 'cut_mix'; did you mean 'cutmix'?",
+            "augmentation: has no field 'cut_mix'; did you mean 'cutmix'?",
         ),
         *(
             (
@@ -89,7 +89,7 @@ def test_lasting_moves_the_schedule_along() -> None:
         ),
         ("epochs = 3\nbatch_size = '4'", TypeError, "batch_size must be a whole number, got '4'"),
         ("epochs = 0\nbatch_size = 4", ValueError, "epochs must be at least 1, got 0"),
-        ("epochs = 3\nbatch_size = 4\noptimiser = 3", TypeError, "optimiser must be a table of fields, got int"),
+        ("epochs = 3\nbatch_size = 4\noptimiser = 3", TypeError, "optimiser: must be a table of fields, got int"),
         (
             "epochs = 3\nbatch_size = 4\n[schedule]\nkind = 'step'",
             ValueError,

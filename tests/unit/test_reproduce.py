@@ -313,7 +313,7 @@ def test_what_cannot_be_compared_is_refused_and_named(
     ("change", "message"),
     [
         ({"network": {"kind": "forest"}}, r"resnet.json: a network config: kind must be one of"),
-        ({"recipe": {"epoch": 7}}, r"resnet.json: recipe has no field 'epoch'; did you mean 'epochs'"),
+        ({"recipe": {"epoch": 7}}, r"resnet.json: recipe: has no field 'epoch'; did you mean 'epochs'"),
         (
             {"recipe": {"epochs": 2, "batch_size": 8, "schedule": None}},
             "resnet.json: .*schedule must be a table of fields, got None",

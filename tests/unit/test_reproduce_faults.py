@@ -11,8 +11,9 @@ from typing import IO
 import pytest
 
 from msdnet.data import UnreadableImageError
+from msdnet.errors import FileError
 from msdnet.reproduce.drawing import measured_of
-from msdnet.training import Interrupted
+from msdnet.training import DivergenceError, Interrupted
 from msdnet.training.side_by_side import Done
 from tests.unit.test_reproduce import CLASSES, MANY_EXITS, RESNET, SMALL, paint_images, workshop
 
@@ -131,4 +132,6 @@ def test_a_run_that_may_not_be_written_to_is_not_called_damaged(whole: Path, tmp
     here = workshop(whole, tmp_path)
     path = here.run_of(RESNET) / "checkpoint.safetensors"
     assert here.reason(RESNET, PermissionError(f"{path}: cannot be written")) == f"{path}: cannot be written"
-    assert "trained anew" in here.reason(RESNET, ValueError(f"{path}: not a whole safetensors file"))
+    diverged = DivergenceError(f"the loss is nan; the last good checkpoint is {path}")
+    assert here.reason(RESNET, diverged) == str(diverged), "the run is named, and it is whole"
+    assert "trained anew" in here.reason(RESNET, FileError(path, "not a whole safetensors file"))

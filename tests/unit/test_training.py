@@ -237,7 +237,8 @@ def test_signals_are_handled_as_before_once_the_run_is_over(tmp_path: Path) -> N
     with pytest.raises(Interrupted) as stop:
         run(tmp_path, display=StopAt(2, signal.SIGINT))
     assert stop.value.signal_number == signal.SIGINT
-    assert f"msdnet train --resume {tmp_path}" in str(stop.value)
+    assert str(stop.value).endswith(f"; go on with: msdnet train --resume {tmp_path}")
+    assert stop.value.told("msdnet --import own").endswith(f" msdnet --import own train --resume {tmp_path}")
     assert signal.getsignal(signal.SIGINT) is before
 
 

@@ -130,7 +130,7 @@ def train(
             own = None if network is None else read_network(network)
             summary = training.train(chosen, data=config, network=own, out=out, start=start, seed=seed, **either_way)
     except training.Interrupted as stop:
-        typer.echo(f"msdnet: {stop}".replace("msdnet train", f"{called(context)} train"), err=True)
+        typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():  # torchrun starts several, and one is enough to tell
         _print_summary(summary)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdnet.checks import from_mapping, make_tuples, read_table
+from msdnet.checks import from_mapping, make_tuples, read_as
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
 from msdnet.machine import describe_machine
@@ -160,7 +160,7 @@ def gallery_name(model: Model, data: Labelled, classes: Sequence[str] = ()) -> s
 
 def read_gallery(path: Path) -> Gallery:
     """What was made before; `FileNotFoundError` if nothing was."""
-    return from_mapping(Gallery, read_table(path, FORMAT), str(path))
+    return read_as(Gallery, path, FORMAT)
 
 
 def _fingerprint(data: Labelled, classes: Sequence[ShownClass]) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import NewerFormatError, check_number, check_same, check_whole, from_mapping, make_tuples, read_table
+from msdnet.checks import check_number, check_same, check_whole, from_mapping, make_tuples, read_as
 from msdnet.config import NetworkConfig
+from msdnet.errors import FileError, NewerFormatError, of_file, reason_of
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.training import Recipe
@@ -115,12 +116,13 @@ def save_result(path: Path, values: Mapping[str, Any]) -> None:
 def read_measurement(path: Path) -> Measurement:
     """What was measured before; `FileNotFoundError` if it was not. Of a damaged file it is told what can be done."""
     try:
-        found = from_mapping(Measurement, read_table(path, FORMAT), str(path))
-        check_same(f"{path}: is of another system: name", found.name, path.stem)
+        found = read_as(Measurement, path, FORMAT)
+        with of_file(path):
+            check_same("is of another system: name", found.name, path.stem)
     except NewerFormatError:
         raise
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{error}; {_WAY_OUT}") from error
+    except FileError as error:
+        raise FileError(path, f"{error.why}; {_WAY_OUT}") from error
     return found
 
 
@@ -128,15 +130,15 @@ class Refused:
     """Files that cannot be used, and why. All are told at once: nobody is to mend one only to hear of the next."""
 
     def __init__(self) -> None:
-        self._files: dict[str, list[str]] = {}  # by what is wrong, which many may have in common
+        self._files: dict[str, list[Path]] = {}  # by what is wrong, which many may have in common
 
     @contextmanager
     def noting(self, path: Path) -> Iterator[None]:
-        """What is refused inside is noted; errors begin with the path."""
+        """What is refused inside is noted as wrong with this file, which need not be named."""
         try:
             yield
         except (ValueError, TypeError, IsADirectoryError) as error:
-            self._files.setdefault(str(error).removeprefix(str(path)), []).append(str(path))
+            self._files.setdefault(reason_of(error), []).append(path)
 
     def tell(self) -> None:
         """Raise an error if there are any."""
@@ -148,9 +150,11 @@ class Refused:
             raise ValueError("\n".join(told))
 
 
-def _lines(why: str, files: Sequence[str]) -> list[str]:
+def _lines(why: str, files: Sequence[Path]) -> list[str]:
     """What is wrong with one file, or with several, which then have a line each."""
-    return [f"{files[0]}{why}"] if len(files) == 1 else [f"{len(files)} result files{why}:", *(f"  {f}" for f in files)]
+    if len(files) == 1:
+        return [f"{files[0]}: {why}"]
+    return [f"{len(files)} result files: {why}:", *(f"  {file}" for file in files)]
 
 
 def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], training_images: int | None = None) -> None:
@@ -172,12 +176,12 @@ def check_each(
     _, usual_path, usual = max(measured, key=lambda one: sum(_made_alike(one[2], other) for _, _, other in measured))
     for subject, path, found in measured:
         with refused.noting(path):
-            _check_as_declared(subject, path, found, training_images)
-            _check_as_usual(path, found, usual_path, usual)
+            _check_as_declared(subject, found, training_images)
+            _check_as_usual(found, usual_path, usual)
 
 
-def _check_as_declared(subject: Subject, path: Path, found: Measurement, training_images: int | None) -> None:
-    differs, (network, recipe) = _differs(path, "this experiment"), _as_written_now(path, found)
+def _check_as_declared(subject: Subject, found: Measurement, training_images: int | None) -> None:
+    network, recipe = _as_written_now(found)
     there: dict[str, Any] = {"network": network, "recipe": recipe, "seeds": found.seeds}
     declared: dict[str, Any] = {
         "network": subject.network.to_dict(),
@@ -186,23 +190,23 @@ def _check_as_declared(subject: Subject, path: Path, found: Measurement, trainin
     }
     if training_images is not None:
         there["training images"], declared["training images"] = found.images.get("training"), training_images
-    check_same(differs, there, declared)
+    check_same(_differs("this experiment"), there, declared)
 
 
-def _check_as_usual(path: Path, found: Measurement, usual_path: Path, usual: Measurement) -> None:
+def _check_as_usual(found: Measurement, usual_path: Path, usual: Measurement) -> None:
     version = usual.made_by["msdnet"]
     others = [made["msdnet"] for made in (found.made_by, *found.trained_by) if made["msdnet"] != version]
     there = {"images": found.images, "msdnet's version": next(iter(others), version)}
-    check_same(_differs(path, str(usual_path)), there, {"images": usual.images, "msdnet's version": version})
+    check_same(_differs(str(usual_path)), there, {"images": usual.images, "msdnet's version": version})
 
 
-def _as_written_now(path: Path, found: Measurement) -> tuple[dict[str, Any], dict[str, Any]]:
+def _as_written_now(found: Measurement) -> tuple[dict[str, Any], dict[str, Any]]:
     """Its network and its recipe: what is newer than the file has its default."""
     try:
         recipe = from_mapping(Recipe, found.recipe, "recipe")
         return NetworkConfig.from_dict(found.network).to_dict(), dataclasses.asdict(recipe)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: {error}; {_WAY_OUT}") from error
+        raise ValueError(f"{error}; {_WAY_OUT}") from error
 
 
 def _made_alike(one: Measurement, other: Measurement) -> bool:
@@ -210,7 +214,7 @@ def _made_alike(one: Measurement, other: Measurement) -> bool:
     return one.images == other.images and one.made_by["msdnet"] == other.made_by["msdnet"]
 
 
-def _differs(path: Path, other: str) -> str:
+def _differs(other: str) -> str:
     """The beginning of an error that ends with what differs."""
     advice = "give the options that it was made with, or another folder, or remove it and its run"
-    return f"{path}: made in another way than {other}, so not to be drawn beside the others ({advice})"
+    return f"made in another way than {other}, so not to be drawn beside the others ({advice})"

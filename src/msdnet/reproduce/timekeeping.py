@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_number, from_mapping, read_table
+from msdnet.checks import check_number, read_as
 from msdnet.training.distributed import is_first
 from msdnet.training.side_by_side import SharedTime
 from msdnet.writing import write_atomically
@@ -35,9 +35,7 @@ class _Taken:
 @contextmanager
 def noting_time(run: Path, shared: SharedTime) -> Iterator[None]:
     """Add what is done inside to what the run has taken so far."""
-    before = _read(
-        run
-    )  # here, where it may fail: at the end an error of its own would hide that of what is done inside
+    before = _read(run)  # here, where it may fail: at the end its error would hide that of what is done inside
     with shared.running() as share:
         began = time.monotonic()
         try:
@@ -58,4 +56,4 @@ def machine_seconds(run: Path, seconds: float) -> float:
 
 def _read(run: Path) -> _Taken:
     path = run / _FILE
-    return from_mapping(_Taken, read_table(path), str(path)) if path.exists() else _Taken()
+    return read_as(_Taken, path) if path.exists() else _Taken()

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_folder_writable, check_same, check_whole, from_mapping
-from msdnet.config import NetworkConfig
+from msdnet.checks import check_folder_writable, check_same, check_whole
 from msdnet.data import DataConfig, ImageData, UnreadableImageError, open_data
 from msdnet.device import pick_device
+from msdnet.errors import path_of, text_of
 from msdnet.files import FOLDER, SIDE
 from msdnet.naming import counted
 from msdnet.networks import StagedNetwork, create_network, empty_network
@@ -22,7 +22,7 @@ from msdnet.reproduce.measure import describe_test, measure
 from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds, noting_time
-from msdnet.training import Recipe, StopSignal, Summary, is_finished, load_run, resume, together, train
+from msdnet.training import StopSignal, Summary, is_finished, load_run, resume, together, train
 from msdnet.training.checkpoint import load_facts
 from msdnet.training.display import Display, EpochFigures, duration
 from msdnet.training.distributed import (
@@ -31,7 +31,7 @@ from msdnet.training.distributed import (
     join_processes,
     several_processes,
 )
-from msdnet.training.record import describe_data, read_run, read_summary
+from msdnet.training.record import defined_by, describe_data, read_run, read_summary
 from msdnet.training.side_by_side import ALONE, SharedTime
 from msdnet.training.trainer import CHECKPOINT
 from msdnet.writing import is_disk_full
@@ -145,7 +145,7 @@ class Workshop:
             # Which of them can be read is known only when they are.
             images = {name: value for name, value in one.images.items() if name != "unreadable"}
             with refused.noting(self.file_of(one)):
-                check_same(f"{self.file_of(one)}: {hint}: images", images, here)
+                check_same(f"{hint}: images", images, here)
         refused.tell()
 
     def _carry_out(self, wanted: Sequence[Subject], data: ImageData) -> list[Failure]:
@@ -199,12 +199,11 @@ class Workshop:
         return failures
 
     def reason(self, subject: Subject, error: BaseException) -> str:
-        """The system's own errors have a file and a reason, ours a sentence; of a damaged run, what can be done."""
-        named = isinstance(error, OSError) and error.filename is not None
-        why = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
-        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+        """What went wrong; where a file of a run is damaged, what can be done."""
+        why, path = text_of(error), path_of(error)
+        if path is None or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError)):
             return why  # the place is at fault, and the run is whole
-        damaged = [run for run in map(self.run_of, trained_for(subject)) if f"{run}/" in why]
+        damaged = [run for run in map(self.run_of, trained_for(subject)) if path.is_relative_to(run)]
         return f"{why}; without {damaged[0]} it would be trained anew" if damaged else why
 
     def _train(self, data: ImageData, trained: Trained, stop: StopSignal) -> None:
@@ -258,9 +257,9 @@ class Workshop:
         """Refuse a run that was made for something else, or on other images."""
         folder = self.run_of(trained)
         facts = read_run(folder)
-        recipe = from_mapping(Recipe, facts["recipe"], f"{folder}: recipe")
+        network, recipe = defined_by(facts, folder)
         found = {
-            "network": NetworkConfig.from_dict(facts["network"]).to_dict(),
+            "network": network.to_dict(),
             "recipe": dataclasses.asdict(recipe),
             "seed": facts["seed"],
             "images": facts["images"],

@@ -3,6 +3,7 @@
 Weights are safetensors and facts are JSON, so that reading a file never runs code from it.
 """
 
+import errno
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from msdnet.errors import FileError, NewerFormatError, newer_format
 from msdnet.writing import write_atomically
 
 __all__ = ["load_facts", "load_tensors", "save_tensors"]
@@ -42,18 +44,18 @@ def load_facts(path: Path) -> dict[str, Any]:
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
+        raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
     try:
         with safe_open(path, framework="pt") as file:
             yield file
     except SafetensorError as error:
-        raise ValueError(f"{path}: not a whole safetensors file ({error})") from error
+        raise FileError(path, f"not a whole safetensors file ({error})") from error
 
 
 def _facts(path: Path, file: Any) -> dict[str, Any]:
     header = file.metadata() or {}
     if not header.get("format", "").isdigit() or "facts" not in header:
-        raise ValueError(f"{path}: was not written by msdnet")
+        raise FileError(path, "was not written by msdnet")
     if int(header["format"]) > FORMAT:
-        raise ValueError(f"{path}: format {header['format']} is newer than this version of msdnet reads ({FORMAT})")
+        raise NewerFormatError(path, newer_format(int(header["format"]), FORMAT))
     return dict(json.loads(header["facts"]))

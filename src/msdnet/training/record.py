@@ -12,17 +12,20 @@ from typing import Any, NamedTuple
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_same, from_mapping, read_table
+from msdnet.checks import check_same, from_mapping, read_as, read_table
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.device import pick_device
+from msdnet.errors import FileError, of_file
 from msdnet.files import fingerprint
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.training.checkpoint import load_tensors
+from msdnet.training.recipe import Recipe
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary
 
 __all__ = [
     "TrainedRun",
+    "defined_by",
     "describe_data",
     "is_finished",
     "load_run",
@@ -40,8 +43,7 @@ def is_finished(out: str | Path) -> bool:
 
 def read_summary(folder: Path) -> Summary:
     """What the finished run in a folder has brought."""
-    path = folder / SUMMARY
-    return from_mapping(Summary, read_table(path), str(path))
+    return read_as(Summary, folder / SUMMARY)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -51,12 +53,19 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{folder}: no training run here (no {RUN})")
     try:
         facts = read_table(path)
-    except ValueError as error:
-        raise ValueError(f"{error}; {_way_out(folder)}") from error
+    except FileError as error:
+        raise FileError(path, f"{error.why}; {_way_out(folder)}") from error
     missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
     if missing:
-        raise ValueError(f"{path}: not that of a run: no {', '.join(sorted(missing))} in it")
+        raise FileError(path, f"not that of a run: no {', '.join(sorted(missing))} in it")
     return facts
+
+
+def defined_by(facts: Mapping[str, Any], folder: Path) -> tuple[NetworkConfig, Recipe]:
+    """The network and the recipe that the facts of the run in a folder tell of."""
+    network = NetworkConfig.from_dict(facts["network"])  # of a kind that is not known here, the file is whole
+    with of_file(folder / RUN):
+        return network, from_mapping(Recipe, facts["recipe"], "recipe")
 
 
 def _way_out(folder: Path) -> str:

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_number, check_same, check_whole, from_mapping
+from msdnet.checks import check_number, check_same, check_whole
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
@@ -32,6 +32,7 @@ from msdnet.training.distributed import (
 from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.record import (
+    defined_by,
     describe_data,
     is_finished,
     load_run,
@@ -143,8 +144,7 @@ def resume(
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
     _check_system()
-    recipe = from_mapping(Recipe, facts["recipe"], f"{folder / RUN}'s recipe")
-    config = NetworkConfig.from_dict(facts["network"])
+    config, recipe = defined_by(facts, folder)
     here = _conditions(device, display=display, stop=stop, checkpoint_seconds=checkpoint_seconds)
     with _locked(folder, here.shard), ExitStack() as locks:
         with ALONE:

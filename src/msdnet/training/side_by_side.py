@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -59,9 +60,17 @@ class SharedTime:
 class Interrupted(Exception):  # noqa: N818  (not an error: it was asked to stop)
     """Something was stopped by a signal: a training after saving a checkpoint, anything else with nothing to save."""
 
-    def __init__(self, message: str, signal_number: int) -> None:
-        super().__init__(message)
-        self.signal_number = signal_number
+    def __init__(self, message: str, signal_number: int, run: Path | None = None) -> None:
+        super().__init__(message, signal_number, run)
+        self.message, self.signal_number, self.run = message, signal_number, run
+
+    def told(self, command: str) -> str:
+        """What was stopped and, of a run that was saved, how the command of this name goes on with it."""
+        going_on = "" if self.run is None else f"; go on with: {command} train --resume {self.run}"
+        return f"{self.message}{going_on}"
+
+    def __str__(self) -> str:
+        return self.told("msdnet")
 
 
 class StopSignal:

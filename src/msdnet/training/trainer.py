@@ -17,6 +17,7 @@ from torch import Tensor
 
 from msdnet.checks import check_same, make_tuples
 from msdnet.data.base import Batch, Epoch, ImageData, Shard
+from msdnet.errors import of_file
 from msdnet.naming import counted
 from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors
@@ -127,10 +128,11 @@ class Trainer:
         """Go on from the folder's checkpoint."""
         path = self.folder / CHECKPOINT
         tensors, facts = load_tensors(path)
-        for name in ("network", "recipe", "seed"):
-            check_same(f"{path}: made with another {name}", facts.get(name), self.facts[name])
-        if tuple(tensors["held_out_indices"].tolist()) != self.data.held_out_indices:
-            raise ValueError(f"{path}: made with other data: another set of images was held out")
+        with of_file(path):
+            for name in ("network", "recipe", "seed"):
+                check_same(f"made with another {name}", facts.get(name), self.facts[name])
+            if tuple(tensors["held_out_indices"].tolist()) != self.data.held_out_indices:
+                raise ValueError("made with other data: another set of images was held out")
         self.step.load_state(tensors)
         self.step.correct.copy_(tensors["correct"])
         self.step.seen.copy_(tensors["seen"])
@@ -285,9 +287,7 @@ class Trainer:
         if stop_signal:
             wait_for_all()  # torchrun ends every process as soon as one is gone
             name, where = signal.Signals(stop_signal).name, f"epoch {self.progress.epoch}, step {self.progress.step}"
-            raise Interrupted(
-                f"stopped by {name} after {where}; go on with: msdnet train --resume {self.folder}", stop_signal
-            )
+            raise Interrupted(f"stopped by {name} after {where}", stop_signal, run=self.folder)
 
     def _agreed_signal(self) -> int:
         """The signal that asks this run to stop; several processes agree on it now and then, to stop together."""
