@@ -13,9 +13,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import record
-from msdnet.data import DataConfig
-from msdnet.files import FOLDER
-from msdnet.reproduce import Workshop, find_experiment, make_plan
+from msdnet.reproduce import Shelf, find_experiment, make_plan
 from msdnet.reproduce.subjects import Trained
 
 EXPERIMENTS = "anytime-imagenet", "budgeted-imagenet"
@@ -39,8 +37,8 @@ def main() -> None:
         needed[name] = [one for one in trained if options.only is None or one in options.only]
         untimed = [trained[one] for one in needed[name] if one not in networks]
         with tempfile.TemporaryDirectory() as empty:
-            data, nowhere = DataConfig(dataset=FOLDER, root=empty), Path(empty)
-            planned = list(make_plan(experiment, Workshop(data, nowhere, nowhere, device=str(device)), untimed))
+            nothing = Shelf(results=Path(empty), runs=Path(empty))
+            planned = list(make_plan(experiment, nothing, untimed, device=str(device)))
         for one in planned:
             rate = trained[one.name].recipe.epochs * experiment.training_images / one.seconds
             networks[one.name] = {"images_per_second": rate, "hours": one.seconds / 3600}

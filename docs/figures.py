@@ -23,7 +23,6 @@ from accuracy import (
 )
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
-from msdnet.data import DataConfig
 from msdnet.drawing import draw_svg
 from msdnet.networks import create_network
 from msdnet.plan import Grid
@@ -34,7 +33,7 @@ from msdnet.reproduce import (
     Claim,
     Finding,
     Measurement,
-    Workshop,
+    Shelf,
     charts,
     find_experiment,
     judge_all,
@@ -207,7 +206,7 @@ def service_memory() -> Iterator[str]:
 def _measured(name: str) -> dict[str, Measurement]:
     """Of an experiment."""
     experiment = find_experiment(name)
-    return measured_of(experiment, Workshop(DataConfig(), RESULTS, runs=RESULTS, name=experiment.dataset))
+    return measured_of(experiment, Shelf(RESULTS / experiment.dataset, runs=RESULTS))
 
 
 def reproduced() -> dict[str, Lines | Pictures]:

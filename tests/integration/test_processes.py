@@ -132,7 +132,7 @@ folder = Path(sys.argv[1])
 here = replace(workshop(folder / "images", folder), say=print)
 assert here.carry_out([PAIR]) == []
 if os.environ["RANK"] == "0":
-    print("images:", load_run(here.run_of(PAIR.members[0]), device="cpu").data.size("test"))
+    print("images:", load_run(here.shelf.run_of(PAIR.members[0]), device="cpu").data.size("test"))
 else:
     time.sleep(200)
 """

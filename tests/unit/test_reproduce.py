@@ -99,7 +99,7 @@ def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
     names = {path.stem for path in done.results.rglob("*.json")}
     assert names == {"resnet", "resnet_seed1", "resnet_mc", "pair"}, "one for each network that was trained, too"
     assert {path.name for path in (done.runs / "folder").iterdir()} == {"resnet", "resnet_seed1", "resnet_mc"}
-    measured = measured_of(SMALL, done)
+    measured = measured_of(SMALL, done.shelf)
     assert measured["pair"].seeds == (0, 1)
     assert measured["resnet"].training is not None
     assert measured["resnet"].training["seconds"] > 0
@@ -113,8 +113,8 @@ def test_all_that_is_needed_is_trained_and_measured(done: Workshop) -> None:
 
 
 def test_an_ensemble_averages_what_its_members_say(done: Workshop) -> None:
-    pair = measured_of(SMALL, done)["pair"]
-    members = [load_run(done.run_of(member), device="cpu", root=done.data.root) for member in PAIR.members]
+    pair = measured_of(SMALL, done.shelf)["pair"]
+    members = [load_run(done.shelf.run_of(member), device="cpu", root=done.data.root) for member in PAIR.members]
     right = 0
     data = members[0].data
     assert data is not None
@@ -124,7 +124,7 @@ def test_an_ensemble_averages_what_its_members_say(done: Workshop) -> None:
             assert isinstance(chances, torch.Tensor)
             right += int((chances.argmax(dim=1) == batch.labels).sum())
     assert pair.test_accuracy[-1] == pytest.approx(right / data.size("test"))
-    first = measured_of(SMALL, done)["resnet"]
+    first = measured_of(SMALL, done.shelf)["resnet"]
     assert pair.test_accuracy[0] == first.test_accuracy[-1]
     assert pair.costs == (first.costs[-1], 2 * first.costs[-1])
 
@@ -133,17 +133,17 @@ def test_what_is_done_stays_done(done: Workshop) -> None:
     before = {path: path.stat().st_mtime_ns for path in done.results.rglob("*.json")}
     assert done.carry_out(SMALL.subjects) == []
     assert before == {path: path.stat().st_mtime_ns for path in done.results.rglob("*.json")}
-    assert [done.standing(subject) for subject in SMALL.subjects] == ["measured"] * 3
+    assert [done.shelf.standing(subject) for subject in SMALL.subjects] == ["measured"] * 3
 
 
 def test_figures_are_drawn_from_what_is_there(done: Workshop, tmp_path: Path) -> None:
-    written = draw(SMALL, measured_of(SMALL, done), tmp_path)
+    written = draw(SMALL, measured_of(SMALL, done.shelf), tmp_path)
     assert [path.name for path in written if path.suffix == ".svg"] == ["small_anytime.svg", "small_budgeted.svg"]
     assert "Small networks, anytime" in written[0].read_text()
     part = dataclasses.replace(done, results=tmp_path / "part")
-    assert draw(SMALL, measured_of(SMALL, part), tmp_path) == []
-    read_measurement(done.file_of(MANY_EXITS)).save(part.file_of(MANY_EXITS))
-    drawn = draw(SMALL, measured_of(SMALL, part), tmp_path)
+    assert draw(SMALL, measured_of(SMALL, part.shelf), tmp_path) == []
+    read_measurement(done.shelf.file_of(MANY_EXITS)).save(part.shelf.file_of(MANY_EXITS))
+    drawn = draw(SMALL, measured_of(SMALL, part.shelf), tmp_path)
     assert {path.stem for path in drawn} == {"small_anytime"}, "the other has nothing to show"
 
 
@@ -160,7 +160,7 @@ def test_a_run_is_not_measured_by_images_that_it_was_trained_on(images: Path, tm
     """With another seed for what is held out, thresholds would be fitted on trained images."""
     shop = workshop(images, tmp_path)
     assert shop.carry_out([RESNET]) == []
-    shop.file_of(RESNET).unlink()
+    shop.shelf.file_of(RESNET).unlink()
     other = dataclasses.replace(shop, data=dataclasses.replace(shop.data, held_out_seed=7))
     (failure,) = other.carry_out([RESNET])
     assert re.search(r"images: held_out_seed is 0, not 7|images: held_out_sha256", failure.why)
@@ -188,13 +188,13 @@ def test_a_training_that_was_stopped_goes_on(
     said: list[str] = []
     shop = workshop(images, tmp_path, said)
     with monkeypatch.context() as patch:
-        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(stop_at))
+        patch.setattr("msdnet.reproduce.workshop.Lines", lambda *_: StopAt(stop_at))
         with pytest.raises(Interrupted, match="the same command goes on"):
             shop.carry_out([RESNET])
-    assert shop.standing(RESNET) == "begun"
+    assert shop.shelf.standing(RESNET) == "begun"
     assert shop.carry_out([RESNET]) == []
     assert f"resnet: goes on, {told}" in said
-    assert shop.measured(RESNET) is not None
+    assert shop.shelf.measured(RESNET) is not None
 
 
 def test_a_signal_stops_measuring_with_the_batch_under_way(
@@ -203,7 +203,7 @@ def test_a_signal_stops_measuring_with_the_batch_under_way(
     """Minutes on a CPU, which nobody is to wait for."""
     shop = workshop(images, tmp_path)
     assert shop.carry_out([RESNET]) == []
-    shop.file_of(RESNET).unlink()
+    shop.shelf.file_of(RESNET).unlink()
     taken, all_batches = 0, FolderData.batches
 
     def batches(data: FolderData, part: Part, _size: int) -> Iterator[Batch]:
@@ -219,21 +219,21 @@ def test_a_signal_stops_measuring_with_the_batch_under_way(
         with pytest.raises(Interrupted, match=r"stopped by SIGINT.*the same command goes on") as stopped:
             shop.carry_out([RESNET])
     assert (taken, stopped.value.signal_number) == (3, signal.SIGINT)
-    assert shop.standing(RESNET) == "trained"
+    assert shop.shelf.standing(RESNET) == "trained"
     assert shop.carry_out([RESNET]) == []
-    assert shop.standing(RESNET) == "measured"
+    assert shop.shelf.standing(RESNET) == "measured"
 
 
 def test_a_damaged_run_says_what_can_be_done(images: Path, tmp_path: Path) -> None:
     here = workshop(images, tmp_path)
     here.carry_out([RESNET])
-    here.file_of(RESNET).unlink()
-    model = here.run_of(RESNET) / "model.safetensors"
+    here.shelf.file_of(RESNET).unlink()
+    model = here.shelf.run_of(RESNET) / "model.safetensors"
     model.write_bytes(model.read_bytes()[:100])
     (failure,) = here.carry_out([RESNET])
     assert f"{model}: " in failure.why
-    assert failure.why.endswith(f"; without {here.run_of(RESNET)} it would be trained anew")
-    shutil.rmtree(here.run_of(RESNET))
+    assert failure.why.endswith(f"; without {here.shelf.run_of(RESNET)} it would be trained anew")
+    shutil.rmtree(here.shelf.run_of(RESNET))
     assert here.carry_out([RESNET]) == []
 
 
@@ -254,7 +254,7 @@ def test_a_measurement_that_fails_is_tried_once_more_and_told_of_once(
     here = workshop(images, tmp_path, said)
     assert here.carry_out([RESNET]) == failures
     assert sum("failed" in line for line in said) == 1
-    assert here.file_of(RESNET).exists() is not bool(failures)
+    assert here.shelf.file_of(RESNET).exists() is not bool(failures)
 
 
 def test_a_network_that_diverges_is_told_of_and_the_rest_goes_on(images: Path, tmp_path: Path) -> None:
@@ -267,13 +267,13 @@ def test_a_network_that_diverges_is_told_of_and_the_rest_goes_on(images: Path, t
     assert "learning rate" in failures[0].why
     assert failures[1].why == "not measured without wild"
     assert any(line.startswith("wild: failed: ") for line in said)
-    assert shop.measured(RESNET) is not None
+    assert shop.shelf.measured(RESNET) is not None
 
 
 def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: Path) -> None:
     shop = workshop(images, tmp_path)
     shop.carry_out([trained("resnet", recipe=RECIPE.lasting(1))])
-    shop.file_of(RESNET).unlink()
+    shop.shelf.file_of(RESNET).unlink()
     (failure,) = shop.carry_out([RESNET])
     assert re.search(r"runs/folder/resnet: trained in another way.*recipe: epochs is 1, not 2", failure.why)
 
@@ -296,7 +296,10 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
 def test_what_cannot_be_compared_is_refused_and_named(
     done: Workshop, change: dict[str, dict[str, Any]], message: str
 ) -> None:
-    known = [(subject, done.file_of(subject), read_measurement(done.file_of(subject))) for subject in SMALL.subjects]
+    known = [
+        (subject, done.shelf.file_of(subject), read_measurement(done.shelf.file_of(subject)))
+        for subject in SMALL.subjects
+    ]
     check_comparable(known)
     place = [subject.name for subject, _, _ in known].index("resnet")
     subject, path, measured = known[place]
@@ -323,9 +326,9 @@ def test_what_cannot_be_compared_is_refused_and_named(
 def test_what_a_foreign_result_has_in_it_is_named_with_its_file(
     done: Workshop, change: dict[str, Any], message: str
 ) -> None:
-    odd = dataclasses.replace(read_measurement(done.file_of(RESNET)), **change)
+    odd = dataclasses.replace(read_measurement(done.shelf.file_of(RESNET)), **change)
     with pytest.raises(ValueError, match=f"{message}.*; delete it, and"):
-        check_comparable([(RESNET, done.file_of(RESNET), odd)])
+        check_comparable([(RESNET, done.shelf.file_of(RESNET), odd)])
 
 
 def test_a_result_that_is_broken_or_newer_is_named(tmp_path: Path) -> None:
@@ -346,21 +349,21 @@ def test_an_experiment_without_its_data_says_so(tmp_path: Path) -> None:
 
 
 def test_the_plan_tells_what_is_missing_and_how_long_it_takes(images: Path, tmp_path: Path, done: Workshop) -> None:
-    planned = {one.name: one for one in make_plan(SMALL, workshop(images, tmp_path))}
+    planned = {one.name: one for one in make_plan(SMALL, workshop(images, tmp_path).shelf)}
     assert planned.keys() == {"resnet", "resnet_seed1", "resnet_mc"}
     assert {one.standing for one in planned.values()} == {"missing"}
     assert all(one.seconds > 0 for one in planned.values())
-    assert all(one.seconds == 0 for one in make_plan(SMALL, done))
+    assert all(one.seconds == 0 for one in make_plan(SMALL, done.shelf))
 
 
 def test_the_plan_tells_of_a_damaged_run_and_goes_on(images: Path, tmp_path: Path) -> None:
     here = workshop(images, tmp_path)
-    here.run_of(RESNET).mkdir(parents=True)
+    here.shelf.run_of(RESNET).mkdir(parents=True)
     for name in ("run.json", "checkpoint.safetensors"):
-        (here.run_of(RESNET) / name).write_bytes(b"{}")
-    planned = {one.name: one for one in make_plan(SMALL, here)}
+        (here.shelf.run_of(RESNET) / name).write_bytes(b"{}")
+    planned = {one.name: one for one in make_plan(SMALL, here.shelf)}
     assert planned.keys() == {"resnet", "resnet_seed1", "resnet_mc"}
-    assert planned["resnet"].damage.endswith(f"; without {here.run_of(RESNET)} it would be trained anew")
+    assert planned["resnet"].damage.endswith(f"; without {here.shelf.run_of(RESNET)} it would be trained anew")
     assert planned["resnet"].seconds > 0
     assert {one.damage for one in planned.values() if one.name != "resnet"} == {""}
 
@@ -371,39 +374,39 @@ def test_a_network_is_trained_again_for_an_ensemble_that_has_its_result_alone(
     """As where results came from another machine: an ensemble asks the network itself."""
     here = workshop(images, tmp_path)
     for member in PAIR.members:
-        shutil.copytree(done.file_of(member).parent, here.file_of(member).parent, dirs_exist_ok=True)
-    assert {one.standing for one in make_plan(SMALL, here)} == {"measured"}
-    here.file_of(PAIR).unlink()
-    planned = {one.name: one.standing for one in make_plan(SMALL, here)}
+        shutil.copytree(done.shelf.file_of(member).parent, here.shelf.file_of(member).parent, dirs_exist_ok=True)
+    assert {one.standing for one in make_plan(SMALL, here.shelf)} == {"measured"}
+    here.shelf.file_of(PAIR).unlink()
+    planned = {one.name: one.standing for one in make_plan(SMALL, here.shelf)}
     assert planned == {"resnet": "missing", "resnet_seed1": "missing", "resnet_mc": "measured"}
-    assert [one.name for one in make_plan(SMALL, here, [MANY_EXITS])] == ["resnet_mc"]
+    assert [one.name for one in make_plan(SMALL, here.shelf, [MANY_EXITS])] == ["resnet_mc"]
     shutil.copytree(done.runs, here.runs)
-    assert {one.standing for one in make_plan(SMALL, here)} == {"measured"}, "and their networks are here"
+    assert {one.standing for one in make_plan(SMALL, here.shelf)} == {"measured"}, "and their networks are here"
 
 
 def test_a_member_that_was_made_in_another_way_is_refused_too(done: Workshop, tmp_path: Path) -> None:
     """Its ensemble is drawn, and it is not."""
     shop = dataclasses.replace(done, results=tmp_path)
     shutil.copytree(done.results, tmp_path, dirs_exist_ok=True)
-    path = shop.file_of(PAIR.members[1])
+    path = shop.shelf.file_of(PAIR.members[1])
     values = json.loads(path.read_text())
     values["recipe"]["epochs"] = 9
     path.write_text(json.dumps(values))
     with pytest.raises(ValueError, match=r"resnet_seed1.json: made in another way.*epochs is 9"):
-        measured_of(SMALL, shop)
+        measured_of(SMALL, shop.shelf)
 
 
 def test_all_results_that_cannot_be_used_are_named_at_once_with_what_to_do(done: Workshop, tmp_path: Path) -> None:
     shop = dataclasses.replace(done, results=tmp_path)
     shutil.copytree(done.results, tmp_path, dirs_exist_ok=True)
-    first, second = (shop.file_of(member) for member in PAIR.members)
+    first, second = (shop.shelf.file_of(member) for member in PAIR.members)
     first.write_text(first.read_text()[:500])
     second.unlink()
     second.mkdir()
-    values = json.loads(shop.file_of(MANY_EXITS).read_text())
-    shop.file_of(MANY_EXITS).write_text(json.dumps(values | {"recipe": values["recipe"] | {"epochs": 9}}))
+    values = json.loads(shop.shelf.file_of(MANY_EXITS).read_text())
+    shop.shelf.file_of(MANY_EXITS).write_text(json.dumps(values | {"recipe": values["recipe"] | {"epochs": 9}}))
     with pytest.raises(ValueError, match="3 result files cannot be used") as refused:
-        measured_of(SMALL, shop)
+        measured_of(SMALL, shop.shelf)
     _, *told = str(refused.value).splitlines()
     (damaged,) = (line for line in told if "not JSON" in line)
     assert damaged.startswith(f"  {first}: ")
@@ -416,7 +419,7 @@ def test_all_results_that_cannot_be_used_are_named_at_once_with_what_to_do(done:
 def test_results_that_differ_in_the_same_way_are_told_of_once(done: Workshop) -> None:
     longer = dataclasses.replace(RECIPE, epochs=3, batch_size=8)
     known = [
-        (dataclasses.replace(one, recipe=longer), done.file_of(one), read_measurement(done.file_of(one)))
+        (dataclasses.replace(one, recipe=longer), done.shelf.file_of(one), read_measurement(done.shelf.file_of(one)))
         for one in (RESNET, MANY_EXITS)
     ]
     with pytest.raises(ValueError, match=r"^2 result files: made in another way") as refused:
@@ -507,13 +510,13 @@ def test_a_damaged_result_is_named_with_what_is_wrong(change: dict[str, Any], me
 def test_results_of_other_images_are_told_before_anything_is_trained(
     images: Path, tmp_path: Path, done: Workshop
 ) -> None:
-    found = done.measured(RESNET)
+    found = done.shelf.measured(RESNET)
     assert found is not None
     here = workshop(images, tmp_path)
     others = dataclasses.replace(found, images={**found.images, "training": 7})
     with pytest.raises(ValueError, match=r"resnet.json: made of other images than those here.*training is 7, not 90"):
         here.carry_out([MANY_EXITS], beside=[others])
-    assert here.standing(MANY_EXITS) == "missing"
+    assert here.shelf.standing(MANY_EXITS) == "missing"
     assert here.carry_out([MANY_EXITS], beside=[found]) == []
 
 

@@ -36,14 +36,14 @@ def test_an_unreadable_image_ends_it_at_once_and_can_be_skipped_by_all(damaged: 
     here = workshop(damaged, tmp_path, said)
     with pytest.raises(UnreadableImageError, match=r"val/class1/3.png: .*--skip-unreadable"):
         here.carry_out([RESNET, MANY_EXITS])
-    assert sum(here.training_standing(one) == "trained" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
+    assert sum(here.shelf.training_standing(one) == "trained" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
     assert not any("failed" in line for line in said), "it is no system's fault"
     skips = dataclasses.replace(here, data=dataclasses.replace(here.data, unreadable="skip"))
     with pytest.warns(UserWarning, match=r"unreadable image .*val/class1/3.png"):
         assert skips.carry_out(SMALL.subjects) == []
     assert "resnet: images of the part test that could not be read and are left out: 1" in said
     assert not any("of the part held_out" in line for line in said), "of which all can be read"
-    found = measured_of(SMALL, here)
+    found = measured_of(SMALL, here.shelf)
     assert {one.images["test"] for one in found.values()} == {8 * CLASSES}
     assert [one.images["unreadable"] for one in found.values()] == [{"held_out": 0, "test": 1}] * len(found)
     assert round(found["resnet"].test_accuracy[0] * (8 * CLASSES - 1), 6).is_integer()
@@ -55,10 +55,10 @@ def test_systems_that_were_judged_by_other_images_are_not_compared(damaged: Path
     with pytest.warns(UserWarning, match="unreadable image"):
         assert here.carry_out([RESNET]) == []
     paint_images(damaged)
-    found = measured_of(SMALL, here)
+    found = measured_of(SMALL, here.shelf)
     assert here.carry_out([MANY_EXITS], beside=found.values()) == [], "how many can be read is not known before"
     with pytest.raises(ValueError, match=r"made in another way than .*: images: unreadable"):
-        measured_of(SMALL, here)
+        measured_of(SMALL, here.shelf)
 
 
 def test_a_full_disk_ends_it_and_blames_no_run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_a_full_disk_ends_it_and_blames_no_run(whole: Path, tmp_path: Path, monk
     monkeypatch.setattr("msdnet.writing._write", full)
     with pytest.raises(OSError, match=r"checkpoint.safetensors: cannot be written \(No space left on device\)$"):
         here.carry_out([RESNET, MANY_EXITS])
-    assert sum(here.standing(one) == "begun" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
+    assert sum(here.shelf.standing(one) == "begun" for one in (RESNET, MANY_EXITS)) == 1, "and none after it"
     monkeypatch.undo()
     assert here.carry_out([RESNET, MANY_EXITS]) == []
 
@@ -108,14 +108,14 @@ def test_another_process_that_trains_there_is_told_of_before_anything_else(
     said: list[str] = []
     here = workshop(whole, tmp_path, said)
     with monkeypatch.context() as patch:
-        patch.setattr("msdnet.reproduce.workshop._Lines", lambda *_: StopAt(2))
+        patch.setattr("msdnet.reproduce.workshop.Lines", lambda *_: StopAt(2))
         with pytest.raises(Interrupted):
             here.carry_out([RESNET])
     said.clear()
-    with (here.run_of(RESNET) / "run.json").open() as file:
+    with (here.shelf.run_of(RESNET) / "run.json").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         (failure,) = here.carry_out([RESNET])
-    assert failure.why == f"{here.run_of(RESNET)}: another process is training here"
+    assert failure.why == f"{here.shelf.run_of(RESNET)}: another process is training here"
     assert not any("goes on" in line for line in said)
 
 
@@ -130,8 +130,8 @@ def test_of_several_processes_the_first_alone_speaks(
 
 def test_a_run_that_may_not_be_written_to_is_not_called_damaged(whole: Path, tmp_path: Path) -> None:
     here = workshop(whole, tmp_path)
-    path = here.run_of(RESNET) / "checkpoint.safetensors"
-    assert here.reason(RESNET, PermissionError(f"{path}: cannot be written")) == f"{path}: cannot be written"
+    path = here.shelf.run_of(RESNET) / "checkpoint.safetensors"
+    assert here.shelf.reason(RESNET, PermissionError(f"{path}: cannot be written")) == f"{path}: cannot be written"
     diverged = DivergenceError(f"the loss is nan; the last good checkpoint is {path}")
-    assert here.reason(RESNET, diverged) == str(diverged), "the run is named, and it is whole"
-    assert "trained anew" in here.reason(RESNET, FileError(path, "not a whole safetensors file"))
+    assert here.shelf.reason(RESNET, diverged) == str(diverged), "the run is named, and it is whole"
+    assert "trained anew" in here.shelf.reason(RESNET, FileError(path, "not a whole safetensors file"))

@@ -157,7 +157,7 @@ def _measured(experiment: "Experiment", workshop: "Workshop", *, is_here: bool) 
     from msdnet.reproduce import measured_of
 
     try:
-        measured = measured_of(experiment, workshop)
+        measured = measured_of(experiment, workshop.shelf)
     except ValueError as error:
         if experiment.images_known:
             raise
@@ -238,7 +238,7 @@ def _reproduce(
             typer.echo(f"msdnet: {stop}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
     if is_first():
-        measured = measured_of(experiment, workshop)
+        measured = measured_of(experiment, workshop.shelf)
         nothing = draw and not charts(experiment, measured)
         if as_json or not nothing:
             _draw(experiment, measured, figures, failures, as_json)
@@ -309,13 +309,13 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     images, found = experiment.training_images, []
     assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
     workshop.tell(f"{experiment.title}; training images: {images:,}{assumed}")
-    for planned in make_plan(experiment, workshop, chosen):
+    for planned in make_plan(experiment, workshop.shelf, chosen, device=workshop.device):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
         why += f"\n  {planned.damage}" if planned.damage else ""
         workshop.tell(f"{planned.name:<28} {planned.standing:<9}{took}{why}")
-    total, ensembles = sum(planned.seconds for planned in found), ensembles_to_measure(workshop, chosen)
+    total, ensembles = sum(planned.seconds for planned in found), ensembles_to_measure(workshop.shelf, chosen)
     names = [ensemble.name for ensemble in ensembles]
     if as_json:
         values = {"networks": [asdict(planned) for planned in found], "seconds": total, "ensembles": names}

@@ -1,7 +1,8 @@
 """The paper's experiments: `msdnet reproduce`.
 
-An experiment compares systems, each a network that is trained or an ensemble of these. A `Workshop` trains and measures
-what is missing, into one result file for each; figures are drawn from the files that are there. The gallery trains
+An experiment compares systems, each a network that is trained or an ensemble of these. What is there of
+it stands on a `Shelf`: a result file and a run for each. A `Workshop` trains and measures what is missing; figures are
+drawn from the files. The gallery trains
 nothing: it shows images that were easy or hard for a model that is there.
 """
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all, why_not_judged
     from msdnet.reproduce.drawing import charts, draw, figure_table, measured_of
     from msdnet.reproduce.plan import Planned, ensembles_to_measure, make_plan
+    from msdnet.reproduce.shelf import Shelf
     from msdnet.reproduce.workshop import Failure, Workshop
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Gallery",
     "Measurement",
     "Planned",
+    "Shelf",
     "Workshop",
     "charts",
     "check_comparable",
@@ -65,6 +68,7 @@ __getattr__ = imported_later(
         "claims": ("CLAIMS", "Claim", "Finding", "judge", "judge_all", "why_not_judged"),
         "drawing": ("charts", "draw", "figure_table", "measured_of"),
         "plan": ("Planned", "ensembles_to_measure", "make_plan"),
+        "shelf": ("Shelf",),
         "workshop": ("Failure", "Workshop"),
     },
 )

@@ -10,18 +10,18 @@ from msdnet.report.charts import Lines
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Figure
 from msdnet.reproduce.measurement import Measurement, Refused, check_each
-from msdnet.reproduce.workshop import Workshop
+from msdnet.reproduce.shelf import Shelf
 
 __all__ = ["charts", "draw", "figure_table", "measured_of"]
 
 
-def measured_of(experiment: Experiment, workshop: Workshop) -> dict[str, Measurement]:
+def measured_of(experiment: Experiment, shelf: Shelf) -> dict[str, Measurement]:
     """All that was measured for an experiment, by the systems' names; refused if it cannot be read or compared."""
     known, refused = [], Refused()
     for subject in experiment.everyone.values():
-        path = workshop.file_of(subject)
+        path = shelf.file_of(subject)
         with refused.noting(path):
-            measured = workshop.measured(subject)
+            measured = shelf.measured(subject)
             if measured is not None:
                 known.append((subject, path, measured))
     check_each(known, refused, experiment.training_images if experiment.images_known else None)

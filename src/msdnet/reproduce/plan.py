@@ -10,8 +10,8 @@ import torch
 from msdnet.data import ArrayData, Batch
 from msdnet.device import pick_device
 from msdnet.reproduce.experiment import Experiment
+from msdnet.reproduce.shelf import Shelf, Standing
 from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
-from msdnet.reproduce.workshop import Standing, Workshop
 from msdnet.training.distributed import join_processes
 from msdnet.training.run import make_step
 from msdnet.training.step import Step
@@ -37,7 +37,7 @@ class Planned:
 
 
 def make_plan(
-    experiment: Experiment, workshop: Workshop, subjects: Sequence[Subject] | None = None
+    experiment: Experiment, shelf: Shelf, subjects: Sequence[Subject] | None = None, *, device: str | None = None
 ) -> Iterator[Planned]:
     """Every network of the experiment, or of some subjects of it; a few steps tell how long the missing ones take.
 
@@ -45,30 +45,30 @@ def make_plan(
     """
     wanted = experiment.subjects if subjects is None else subjects
     networks = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
-    to_ask = {trained for ensemble in ensembles_to_measure(workshop, wanted) for trained in ensemble.members}
-    device, images = pick_device(workshop.device), experiment.training_images
-    join_processes(device)
+    to_ask = {trained for ensemble in ensembles_to_measure(shelf, wanted) for trained in ensemble.members}
+    images, torch_device = experiment.training_images, pick_device(device)
+    join_processes(torch_device)
     times: dict[Trained, float] = {}  # those that differ in their seeds alone take the same
     for trained in networks.values():
-        known = workshop.standing(trained)
-        standing = workshop.training_standing(trained) if trained in to_ask else known
+        known = shelf.standing(trained)
+        standing = shelf.training_standing(trained) if trained in to_ask else known
         if standing in ("measured", "trained"):
             yield Planned(trained.name, known, 0.0)
             continue
         alike = replace(trained, name="", seed=0)
         if alike not in times:
-            times[alike] = _training_seconds(trained, experiment.side, images, device)
+            times[alike] = _training_seconds(trained, experiment.side, images, torch_device)
         share, damage = 0.0, ""
         try:
-            share = workshop.share_trained(trained)
+            share = shelf.share_trained(trained)
         except ValueError as error:
-            damage = workshop.reason(trained, error)
+            damage = shelf.reason(trained, error)
         yield Planned(trained.name, standing, (1 - share) * times[alike], known == "measured", damage)
 
 
-def ensembles_to_measure(workshop: Workshop, subjects: Sequence[Subject]) -> list[Joint]:
+def ensembles_to_measure(shelf: Shelf, subjects: Sequence[Subject]) -> list[Joint]:
     """Those without a result: nothing beside their members is trained for them, whose runs must be there."""
-    return [one for one in subjects if isinstance(one, Joint) and workshop.standing(one) != "measured"]
+    return [one for one in subjects if isinstance(one, Joint) and shelf.standing(one) != "measured"]
 
 
 def _training_seconds(trained: Trained, side: int, images: int, device: torch.device) -> float:
