@@ -127,6 +127,14 @@ def test_our_norm_is_torchs(shape: tuple[int, ...], dtype: torch.dtype, relu: bo
     check_norm(shape, dtype, relu, "cuda")
 
 
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_our_norm_runs_where_its_maps_are() -> None:
+    """As in a training loop of somebody's own, which need not set the current device."""
+    assert torch.cuda.current_device() == 0
+    check_norm(SHAPES[0], torch.float32, True, "cuda:1")
+    assert torch.cuda.current_device() == 0
+
+
 @pytest.mark.parametrize("name", ["cifar_batch_5", *SMALL_SYSTEMS])
 def test_networks_train_alike_with_our_norm(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = SMALL_SYSTEMS[name] if name in SMALL_SYSTEMS else preset_config(name)

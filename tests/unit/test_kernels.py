@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -64,10 +65,24 @@ def check_some_norms() -> None:
         check_norm(shape, [*TOLERANCE][place % len(TOLERANCE)], relu=place < len(SHAPES) / 2, device="cpu")
 
 
+def check_device() -> None:
+    """Whatever launches kernels, forward and backward, does so with the device of the maps as the current one."""
+    entered: list[tuple[int, ...]] = []
+
+    class Noted(torch.cuda.device_of):
+        def __init__(self, maps: Tensor) -> None:
+            super().__init__(maps)  # type: ignore[no-untyped-call]
+            entered.append(tuple(maps.shape))
+
+    with patch.object(torch.cuda, "device_of", Noted):
+        check_norm(SHAPES[0], torch.float32, relu=True, device="cpu")
+    assert entered == [SHAPES[0]] * 2, entered
+
+
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="needs Triton")
 def test_our_norm_is_torchs() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from tests.unit.test_kernels import check_some_norms; check_some_norms()"],
+        [sys.executable, "-c", "from tests.unit import test_kernels as t; t.check_some_norms(); t.check_device()"],
         cwd=Path(__file__).parents[2],
         env=os.environ | {"TRITON_INTERPRET": "1"},
         capture_output=True,

@@ -39,14 +39,15 @@ class _Norm(torch.autograd.Function):
         first, second = _to_sum(maps), _to_change(maps)
         sums = first.room_for_sums(maps)
         running = (layer.running_mean, layer.running_var, layer.num_batches_tracked)
-        _sum[first.grid](maps, sums, **first.arguments)
-        _normalise[second.grid](
-            *(maps, made, sums, weight, bias, mean, inverse_std, *running),
-            *(first.parts, layer.momentum, layer.eps),
-            **second.arguments,
-            parts_block=triton.next_power_of_2(first.parts),
-            relu=relu,
-        )
+        with torch.cuda.device_of(maps):  # Triton launches on the current device, whichever that is
+            _sum[first.grid](maps, sums, **first.arguments)
+            _normalise[second.grid](
+                *(maps, made, sums, weight, bias, mean, inverse_std, *running),
+                *(first.parts, layer.momentum, layer.eps),
+                **second.arguments,
+                parts_block=triton.next_power_of_2(first.parts),
+                relu=relu,
+            )
         ctx.save_for_backward(maps, weight, bias, mean, inverse_std)
         ctx.relu = relu
         return made
@@ -59,13 +60,14 @@ class _Norm(torch.autograd.Function):
         of_maps, of_weight, of_bias = torch.empty_like(maps), torch.empty_like(known[0]), torch.empty_like(known[1])
         first, second = _to_sum(maps), _to_change(maps)
         sums = first.room_for_sums(maps)
-        _sum_gradients[first.grid](maps, above, sums, *known, **first.arguments, relu=ctx.relu)
-        _gradients[second.grid](
-            *(maps, above, of_maps, sums, *known, of_weight, of_bias, first.parts),
-            **second.arguments,
-            parts_block=triton.next_power_of_2(first.parts),
-            relu=ctx.relu,
-        )
+        with torch.cuda.device_of(maps):
+            _sum_gradients[first.grid](maps, above, sums, *known, **first.arguments, relu=ctx.relu)
+            _gradients[second.grid](
+                *(maps, above, of_maps, sums, *known, of_weight, of_bias, first.parts),
+                **second.arguments,
+                parts_block=triton.next_power_of_2(first.parts),
+                relu=ctx.relu,
+            )
         return of_maps, of_weight, of_bias, None, None
 
 
