@@ -6,14 +6,13 @@ Budgets count whole layers, as published figures do; what is really computed sta
 best one for each budget is chosen on held-out images alone.
 """
 
-import argparse
 from dataclasses import asdict
 from pathlib import Path
 
 import torch
 
 import msdnet
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.amounts import parse_budgets
 from msdnet.evaluation import best_of, evaluate
 from msdnet.files import open_labelled
@@ -23,12 +22,11 @@ PUBLISHED = "10M,15M,20M,25M,30M,40M,50M,60M,70M,80M"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("bundles", nargs="+")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--dataset")
     parser.add_argument("--budgets", default=PUBLISHED)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     models = [msdnet.load(bundle) for bundle in options.bundles]
     data = open_labelled(options.data, options.dataset, classes=models[0].classes)

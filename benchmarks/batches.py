@@ -7,7 +7,6 @@ That is measured just before and just after, for as long together as the budgete
 machine interrupts both alike. Each round measures all of it once; medians over rounds.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ import torch
 
 import msdnet
 from benchmarks.bundles import make_bundle, make_images
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.policy import Policy, confidence
 from msdnet.runtime import Model, Result
 from msdnet.runtime.profile import time_stages
@@ -76,7 +75,7 @@ def measure(model: Model, images: Any, batch: int, rounds: int) -> dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", default="cifar_anytime_7")
     parser.add_argument("--engine", choices=("onnx", "torch"), default="onnx")
     parser.add_argument("--device")
@@ -84,7 +83,6 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bundle = make_bundle(options.preset, Path(folder) / "bundle")

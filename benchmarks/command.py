@@ -7,7 +7,6 @@ with display, checks and counting, without evaluation), and the seconds from the
 step; the first epoch's extra time, in which the graph is captured, counts among these.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from benchmarks.throughput import write_random_cifar
 
 
@@ -51,11 +50,10 @@ def measure(recipe: str, batch: int, epochs: int, folder: Path) -> dict[str, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--recipe", default="fast")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
 
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)

@@ -7,7 +7,6 @@ plain runs through all stages, made in between, that take a millisecond longer t
 those runs reach each exit, by their medians, and stops at the last exit that fits.
 """
 
-import argparse
 import os
 import statistics
 import tempfile
@@ -21,7 +20,7 @@ import torch
 
 import msdnet
 from benchmarks.bundles import make_bundle, make_images
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.runtime import Model
 
 LATE = 1e-3
@@ -89,10 +88,9 @@ def measure_latest(model: Model, runs: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", default="cifar_anytime_7")
     parser.add_argument("--images", type=int, default=2_000)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         model = msdnet.load(make_bundle(options.preset, Path(folder) / "bundle").folder)

@@ -6,7 +6,6 @@ In each round every way is timed by the median of many runs; ratios are medians 
 disturb what runs just after it, it has rounds of its own; the others take turns in many more, whose quartiles are told.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.bundles import make_bundle, make_images
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.bundle import WEIGHTS, Bundle
 from msdnet.export import StoredWeights, whole_graph
 from msdnet.machine import cores
@@ -91,10 +90,9 @@ def measure(bundle: Bundle, batch: int, rounds: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", default="cifar_anytime_7")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bundle = make_bundle(options.preset, Path(folder) / "bundle")

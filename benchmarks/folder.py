@@ -9,7 +9,6 @@ its CPU time (Linux only), which other work on the machine does not disturb. --e
 the images with the given side, as a camera would take them.
 """
 
-import argparse
 import multiprocessing
 import os
 import statistics
@@ -26,7 +25,7 @@ from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.data.base import Epoch
 from msdnet.data.folder import FolderData
 
@@ -130,14 +129,13 @@ def enlarge(root: Path, side: int, target: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("root", type=Path, help="a folder with train/CLASS/* and val/CLASS/*")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--enlarge", type=int, metavar="SIDE")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
 
     torch.set_num_threads(1)  # the main process has little to do, and the cores are for the workers

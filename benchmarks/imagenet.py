@@ -6,13 +6,12 @@ What `msdnet reproduce anytime-imagenet --plan` (and budgeted-imagenet) says on 
 with the images/s beside it. Reading images is not in it: benchmarks.folder tells how fast that is.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.reproduce import Shelf, find_experiment, make_plan
 from msdnet.reproduce.subjects import Trained
 
@@ -20,9 +19,8 @@ EXPERIMENTS = "anytime-imagenet", "budgeted-imagenet"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--only", nargs="+", metavar="SYSTEM", help="time these alone")
-    parser.add_argument("--record", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -7,7 +7,6 @@ builds it and pip are not counted. The demo's time is from a fresh clone of the 
 package index, too.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 
 ROOT = Path(__file__).parents[1]
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
@@ -50,8 +49,7 @@ def demo_seconds(place: Path) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
+    parser = make_parser(__doc__)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         wheels, disk = measure(Path(place))

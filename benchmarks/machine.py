@@ -1,11 +1,19 @@
-"""What a result was measured on: hardware, versions and commit, for every file under results/."""
+"""What every benchmark has: its options, and a file under results/ that tells hardware, versions and commit, too."""
 
+import argparse
 import json
 from pathlib import Path
 
 import torch
 
 from msdnet.machine import describe_machine
+
+
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """A benchmark's docstring is its help, and --record keeps what it measured."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", type=Path, help="write what was measured to this JSON file")
+    return parser
 
 
 def record(path: Path | None, device: torch.device, /, **measured: object) -> None:

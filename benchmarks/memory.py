@@ -3,7 +3,6 @@
 python -m benchmarks.memory [--preset NAME] [--record FILE]
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.bundles import make_bundle
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 
 COUNTS = (10_000, 100_000)
 
@@ -35,9 +34,8 @@ print(int(peak.split()[1]) / 1024)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", default="cifar_anytime_7")
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     peaks = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -7,7 +7,6 @@ memory allows, if each map and gradient is read and written as often as it must 
 networks: images/s with torch's kernels and with ours, in turn. Needs a GPU.
 """
 
-import argparse
 import os
 import statistics
 import tempfile
@@ -19,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from benchmarks.throughput import endless, rate, write_random_cifar
 from msdnet.data.cifar import CifarData
 from msdnet.networks import kernels
@@ -104,11 +103,10 @@ def compare_steps(preset: str, batch_size: int, seconds: float, data: CifarData)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", nargs="*", default=PRESETS)
     parser.add_argument("--batch", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--seconds", type=float, default=1)
-    parser.add_argument("--record", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
 
     device = torch.device("cuda")

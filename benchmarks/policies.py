@@ -11,17 +11,15 @@ With bundles of trained networks, on the answers to their held-out images: thres
 tested on the other, both ways, for several ways to halve them.
 """
 
-import argparse
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 import msdnet
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.policy import METHODS, Method, Policy, PolicyFamily
 from msdnet.runtime import Model
 from tests.synthetic import COSTS, Answers, answers
@@ -126,13 +124,12 @@ def print_comparison(rows: list[dict[str, float]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("bundles", nargs="*", help="of trained networks, to compare the methods on")
     parser.add_argument("--images", type=int, default=50_000, help="held-out images of the timing")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--held-out", type=int, default=5_000, help="held-out images of the comparison")
     parser.add_argument("--seeds", type=int, default=5, help="of the comparison")
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     cpu = torch.device("cpu")
     if options.bundles:

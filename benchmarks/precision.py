@@ -5,16 +5,14 @@
 Each round takes a step in both, in an order that alternates; the ratio is the median over rounds.
 """
 
-import argparse
 import os
 import statistics
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.data.base import Batch
 from msdnet.device import pick_device, training_precision
 from msdnet.networks import create_network
@@ -56,11 +54,10 @@ def measure(preset: str, batch_size: int, rounds: int, device: torch.device) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", nargs="+", default=PRESETS)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--record", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
 
     device = pick_device()

@@ -5,16 +5,14 @@
 Each is measured in a process of its own, without torch. Other work on the machine counts here: its load is recorded.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 
 MODELS = ("cifar10-small", "cifar10-anytime")
 DEADLINE_MS = 5
@@ -94,9 +92,8 @@ def measured(program: str, *arguments: object) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--answers", type=int, default=2_000, help="by a deadline, in each setting")
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     deadlines = [
         {

@@ -5,16 +5,14 @@
 Each round times both, one after the other, in an order that alternates; the ratio is the median over rounds.
 """
 
-import argparse
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet import preset_config
 from msdnet.networks import MSDNet, create_network
 
@@ -57,11 +55,10 @@ def measure(preset: str, batch: int, rounds: int) -> dict[str, float | list[floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", default="cifar_anytime")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
 
     result = measure(options.preset, options.batch, options.rounds)

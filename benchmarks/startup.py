@@ -7,7 +7,6 @@ them is not counted, so that the files are in the system's memory.
 On a machine that is busy with something else the times say nothing: then nothing is recorded.
 """
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet import samples
 from msdnet.machine import cores
 
@@ -50,9 +49,8 @@ def measure(runs: int) -> dict[str, list[float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--record", type=Path, help="write the result to this JSON file")
     options = parser.parse_args()
     load = os.getloadavg()[0] / cores()
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)

@@ -7,7 +7,6 @@ seconds to the first step, images/s, the share of time that is not the step itse
 and the peak of the device's memory. On a GPU, also what the kernels of a step are for.
 """
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from msdnet.data.base import Batch, Epoch
 from msdnet.data.cifar import CifarData
 from msdnet.files import CIFAR
@@ -123,11 +122,10 @@ def rate(step: Any, batches: Iterator[Batch], batch_size: int, seconds: float, d
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", default="cifar_anytime_7")
     parser.add_argument("--batch", type=int, nargs="+", default=[64, 256, 512, 1024])
     parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--record", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -7,7 +7,6 @@ by the recipe `compare`. For each network and number at once: images/s of all to
 images are random bytes in CIFAR's layout. One alone is timed before and after the others; its mean counts.
 """
 
-import argparse
 import tempfile
 import threading
 import time
@@ -18,7 +17,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import record
+from benchmarks.machine import make_parser, record
 from benchmarks.throughput import endless, wait, write_random_cifar
 from msdnet.data.cifar import CifarData
 from msdnet.training import Recipe, StopSignal, load_recipe
@@ -73,12 +72,11 @@ def compare(preset: str, recipe: Recipe, numbers: Sequence[int], seconds: float,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", nargs="+", default=PRESETS)
     parser.add_argument("--at-once", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--batch", type=int, help="other than the recipe's")
     parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--record", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from msdnet.checks import check_number, numbers
+from msdnet.checks import check_number, keep_checked, numbers
 
 __all__ = [
     "AnytimeCurve",
@@ -110,7 +110,7 @@ class AnytimeCurve:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "costs", _rising(self.costs))
-        object.__setattr__(self, "accuracies", numbers("accuracies", self.accuracies, low=0))
+        keep_checked(self, numbers, "accuracies", low=0)
         if len(self.costs) != len(self.accuracies) or not self.costs:
             raise ValueError(f"costs and accuracies must go together, got {len(self.costs)} and {len(self.accuracies)}")
 

@@ -12,7 +12,7 @@ import os
 import tempfile
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, SupportsIndex, TypeVar
@@ -32,6 +32,7 @@ __all__ = [
     "check_whole",
     "from_mapping",
     "instead_of_folder",
+    "keep_checked",
     "make_tuples",
     "numbers",
     "read_as",
@@ -143,6 +144,12 @@ def whole_numbers(name: str, values: object, at_least: int = 1) -> tuple[int, ..
 
 def numbers(name: str, values: object, low: float) -> tuple[float, ...]:
     return tuple(check_number(f"each of {name}", entry, low) for entry in _entries(name, values, "numbers"))
+
+
+def keep_checked(instance: object, check: Callable[..., object], *fields: str, **limits: object) -> None:
+    """In a frozen dataclass, what a check makes of a field (a plain number, a tuple) takes its place."""
+    for name in fields:
+        object.__setattr__(instance, name, check(name, getattr(instance, name), **limits))
 
 
 def _entries(name: str, values: object, kind: str) -> Iterable[object]:

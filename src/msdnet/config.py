@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, whole_numbers
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, keep_checked, whole_numbers
 from msdnet.naming import Registry
 
 __all__ = [
@@ -86,8 +86,7 @@ class NetworkConfig(ABC):
             cls._kinds.register(kind, cls)
 
     def __post_init__(self) -> None:
-        for name in ("classes", "input_channels"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
+        keep_checked(self, check_whole, "classes", "input_channels")
 
     @property
     @abstractmethod
@@ -232,10 +231,9 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("scales", "seed_channels", "growth"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
-        for name, least in (("exits", 1), ("channel_factors", 1), ("bottleneck_factors", 0)):
-            object.__setattr__(self, name, whole_numbers(name, getattr(self, name), least))
+        keep_checked(self, check_whole, "scales", "seed_channels", "growth")
+        keep_checked(self, whole_numbers, "exits", "channel_factors")
+        keep_checked(self, whole_numbers, "bottleneck_factors", at_least=0)
         for name in ("channel_factors", "bottleneck_factors"):
             object.__setattr__(self, name, getattr(self, name) or _usual_factors(self.scales))
         for name in ("dense", "multi_scale", "intermediate_classifiers"):
@@ -261,7 +259,7 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
             raise ValueError(f"exits must increase from one to the next, got {self.exits}")
         if self.layers is None:
             return
-        object.__setattr__(self, "layers", check_whole("layers", self.layers))
+        keep_checked(self, check_whole, "layers")
         if self.exits[-1] > self.layers:
             raise ValueError(f"exits must not lie beyond the last layer, {self.layers}; got {self.exits}")
 
@@ -272,9 +270,8 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
                     f"{name} must have one entry for each of {self.scales} scales, got {getattr(self, name)}"
                 )
         if not (isinstance(self.head_width, str) and self.head_width == "input"):
-            object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, or_else=' or "input"'))
-        ratio = check_number("transition_ratio", self.transition_ratio, low=0, high=1, above=True)
-        object.__setattr__(self, "transition_ratio", ratio)
+            keep_checked(self, check_whole, "head_width", or_else=' or "input"')
+        keep_checked(self, check_number, "transition_ratio", low=0, high=1, above=True)
         if not self.multi_scale and self.reduction != "blocks":
             raise ValueError(f'reduction must be "blocks" when multi_scale is off, got {self.reduction!r}')
         for scale, factor in enumerate(self.channel_factors[1:], start=2):

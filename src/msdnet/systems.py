@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, numbers, whole_numbers
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, keep_checked, numbers, whole_numbers
 from msdnet.config import NetworkConfig
 from msdnet.naming import Registry
 
@@ -35,10 +35,8 @@ class WideResNetConfig(NetworkConfig, kind="wide_resnet"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("layers", "widening"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
-        if self.layers < 10 or (self.layers - 4) % 6:
-            raise ValueError(f"layers must be 6 n + 4 (10, 16, 22, 28, ...), got {self.layers}")
+        keep_checked(self, check_whole, "layers", "widening")
+        _check_layers(self.layers, 4)
 
     @property
     def depth(self) -> int:
@@ -76,10 +74,9 @@ class ResNetConfig(NetworkConfig, kind="resnet"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "layers", check_whole("layers", self.layers))
-        object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, at_least=0))
-        if self.layers < 8 or (self.layers - 2) % 6:
-            raise ValueError(f"layers must be 6 n + 2 (8, 14, 20, 26, ...), got {self.layers}")
+        keep_checked(self, check_whole, "layers")
+        keep_checked(self, check_whole, "head_width", at_least=0)
+        _check_layers(self.layers, 2)
         survival = float(check_number("survival", self.survival, low=0, high=1, above=True))
         object.__setattr__(self, "survival", survival)
         object.__setattr__(self, "exits", _exits(self.exits, 3 * self.blocks, "block"))
@@ -129,12 +126,10 @@ class DenseNetConfig(NetworkConfig, kind="densenet"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("layers", "growth"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name)))
-        object.__setattr__(self, "head_width", check_whole("head_width", self.head_width, at_least=0))
+        keep_checked(self, check_whole, "layers", "growth")
+        keep_checked(self, check_whole, "head_width", at_least=0)
         check_flag("doubling", self.doubling)
-        if self.layers < 10 or (self.layers - 4) % 6:
-            raise ValueError(f"layers must be 6 n + 4 (10, 16, 22, 28, ...), got {self.layers}")
+        _check_layers(self.layers, 4)
         object.__setattr__(self, "exits", _exits(self.exits, 3 * self.units, "unit"))
 
     @property
@@ -182,8 +177,8 @@ class FractalNetConfig(NetworkConfig, kind="fractalnet"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "columns", check_whole("columns", self.columns))
-        object.__setattr__(self, "widths", whole_numbers("widths", self.widths))
+        keep_checked(self, check_whole, "columns")
+        keep_checked(self, whole_numbers, "widths")
         if not self.widths:
             raise ValueError("widths must have an entry for each block, got none")
         dropouts = tuple(
@@ -295,6 +290,13 @@ class TorchvisionConfig(NetworkConfig, kind="torchvision"):
     def smallest_side(self) -> int:
         # AlexNet's pools need 63; one pixel is left of the others' maps at 33.
         return 63 if self.name == "alexnet" else 33
+
+
+def _check_layers(layers: int, beside: int) -> None:
+    """Three groups of as many pairs of layers, and so many beside them."""
+    if layers < 6 + beside or (layers - beside) % 6:
+        some = ", ".join(str(6 * pairs + beside) for pairs in range(1, 5))
+        raise ValueError(f"layers must be 6 n + {beside} ({some}, ...), got {layers}")
 
 
 def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:

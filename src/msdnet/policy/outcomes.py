@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Floats", "Outcomes", "Value", "check_budget", "check_costs", "exits_of"]
+__all__ = ["Floats", "Outcomes", "Value", "check_budget", "check_costs", "exits_of", "numbers_of_exits"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -123,11 +123,15 @@ class Outcomes:
         return Outcomes(self.confidence[:, ::step].copy(), self.correct[:, ::step].copy(), self.costs)
 
 
-def check_costs(costs: ArrayLike) -> Floats:
+def numbers_of_exits(name: str, values: ArrayLike) -> Floats:
     try:
-        prices = np.asarray(costs, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"costs must be numbers, one for each exit, got {costs!r}") from error
+        raise TypeError(f"{name} must be numbers, one for each exit, got {values!r}") from error
+
+
+def check_costs(costs: ArrayLike) -> Floats:
+    prices = numbers_of_exits("costs", costs)
     rising = prices.ndim == 1 and len(prices) and np.isfinite(prices).all() and prices[0] > 0
     if not rising or not (np.diff(prices) > 0).all():
         raise ValueError(f"costs must be what it takes to reach each exit, above 0 and rising, got {costs!r}")

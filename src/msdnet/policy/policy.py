@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from msdnet.checks import check_choice, check_whole, table_from_json
 from msdnet.policy.confidence import MEASURES, Measure
-from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of
+from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of, numbers_of_exits
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
 from msdnet.writing import write_output
@@ -52,10 +52,7 @@ def that_differ(policies: "Iterable[Policy]") -> "list[Policy]":
 
 
 def check_thresholds(thresholds: ArrayLike) -> Floats:
-    try:
-        given = np.asarray(thresholds, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"thresholds must be numbers, one for each exit, got {thresholds!r}") from error
+    given = numbers_of_exits("thresholds", thresholds)
     if given.ndim != 1 or not len(given) or np.isnan(given).any():
         raise ValueError(f"thresholds must be numbers, one for each exit, got {thresholds!r}")
     return given

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from msdnet.anytime import Exponential, Samples, Uniform
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, numbers
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, keep_checked, numbers
 from msdnet.naming import did_you_mean
 
 __all__ = [
@@ -66,7 +66,7 @@ class Schedule:
         check_choice("kind", self.kind, get_args(ScheduleKind))
         check_number("warmup_epochs", self.warmup_epochs, low=0)
         check_number("drop_factor", self.drop_factor, low=0, high=1, above=True)
-        object.__setattr__(self, "drop_epochs", numbers("drop_epochs", self.drop_epochs, low=0))
+        keep_checked(self, numbers, "drop_epochs", low=0)
         if self.drop_epochs and self.kind != "steps":
             raise ValueError(f'drop_epochs belong to the kind "steps", got them with {self.kind!r}')
 
@@ -90,7 +90,7 @@ class ExitWeights:
         if len(chosen) > 1:
             raise ValueError(f"exit_weights must be set in one way, got {', '.join(chosen)}")
         if self.given is not None:
-            object.__setattr__(self, "given", numbers("given", self.given, low=0))
+            keep_checked(self, numbers, "given", low=0)
         if self.first is not None:
             check_number("first", self.first, low=0, above=True)
 
