@@ -1,9 +1,9 @@
-"""Budgets and times as people write them (20M, 1.5G, 30%, 3ms), and as they are shown."""
+"""Amounts: budgets and times as people write them (20M, 1.5G, 30%, 3ms), and numbers as they are shown."""
 
 import math
 from typing import TypeAlias
 
-__all__ = ["Amount", "four_digits", "in_millions", "parse_budget", "parse_budgets", "parse_seconds"]
+__all__ = ["Amount", "counted", "four_digits", "in_millions", "parse_budget", "parse_budgets", "parse_seconds"]
 
 Amount: TypeAlias = float | str
 """Multiply-adds or seconds: a number, or text with a unit."""
@@ -101,6 +101,15 @@ def four_digits(number: float) -> str:
     ('9.882', '37.74', '8,400', '10,960', '0.1667')
     """
     return f"{number:,.4g}" if abs(number) < 9999.5 else f"{number:,.0f}"
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """So many of something, as people say it.
+
+    >>> counted(1, "exit"), counted(2_000, "exit"), counted(2, "batch", "batches")
+    ('1 exit', '2,000 exits', '2 batches')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def parse_seconds(text: str) -> float:

@@ -18,8 +18,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_whole, from_mapping, make_tuples, numbers, table_from_json, whole_numbers
+from msdnet.checks import check_whole, numbers, whole_numbers
 from msdnet.config import NetworkConfig, UnknownNetwork, described_network
+from msdnet.tables import from_mapping, make_tuples, table_from_json
 
 __all__ = [
     "CARD",

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, keep_checked, whole_numbers
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, keep_checked, whole_numbers
 from msdnet.naming import Registry
+from msdnet.tables import from_mapping
 
 __all__ = [
     "MSDNetConfig",

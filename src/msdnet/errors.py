@@ -54,13 +54,12 @@ def reason_of(error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """The file and the reason; of an error that keeps no file, the whole sentence.
+    """In words: the file and the reason, without the number that the system gives its own errors.
 
     >>> text_of(FileNotFoundError(2, "No such file or directory", "a.json"))
     'a.json: No such file or directory'
     """
-    path = path_of(error)
-    return reason_of(error) if path is None else f"{path}: {reason_of(error)}"
+    return f"{error.filename}: {error.strerror}" if _of_system(error) else str(error)
 
 
 def _of_system(error: BaseException) -> TypeGuard[OSError]:

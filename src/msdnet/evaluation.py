@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from msdnet.amounts import Amount, parse_budget
 from msdnet.anytime import AnytimeCurve
-from msdnet.checks import check_choice, check_whole, make_tuples
+from msdnet.checks import check_choice, check_whole
 from msdnet.files import CIFAR, Labelled, TrainedOn, Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, accuracy_of, judge_probabilities
 from msdnet.runtime import Model
 from msdnet.runtime.batching import every_exit
 from msdnet.runtime.images import among_all, batches
+from msdnet.tables import make_tuples
 
 __all__ = [
     "BINS",

@@ -1,5 +1,4 @@
-"""Names that people type: the nearest one to a typing error, registries, and how any name can be shown; and how many of
-something there are.
+"""Names that people type: the nearest one to a typing error, registries, and how names are shown.
 
 Knows nothing of what the names stand for.
 """
@@ -8,7 +7,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-__all__ = ["Registry", "UnknownNameError", "a_few", "counted", "did_you_mean", "printable", "shortened"]
+__all__ = ["Registry", "UnknownNameError", "a_few", "did_you_mean", "printable", "shortened"]
 
 T = TypeVar("T")
 
@@ -29,15 +28,6 @@ def did_you_mean(name: object, options: Iterable[str]) -> str:
         return f"known: {', '.join(known) or 'none'}"
     *others, last = map(repr, near)
     return f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
-
-
-def counted(number: int, one: str, several: str | None = None) -> str:
-    """So many of something, as people say it.
-
-    >>> counted(1, "exit"), counted(2_000, "exit"), counted(2, "batch", "batches")
-    ('1 exit', '2,000 exits', '2 batches')
-    """
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def a_few(names: Iterable[str], most: int = 5) -> str:

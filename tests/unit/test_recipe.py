@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msdnet.checks import from_mapping
+from msdnet.tables import from_mapping
 from msdnet.training import Recipe, load_recipe, recipe_names
 from msdnet.training.schedule import learning_rate
 

@@ -12,7 +12,7 @@ import pytest
 
 import msdnet
 from msdnet.bundle import Bundle
-from msdnet.checks import check_file_writable, check_folder_writable
+from msdnet.places import check_file_writable, check_folder_writable
 from msdnet.report import write_report
 from msdnet.writing import new_folder, write_atomically, write_output
 from tests.helpers import run_here
@@ -50,14 +50,6 @@ def test_a_disk_that_is_read_only_is_told_by_what_was_asked_for(
     with pytest.raises(OSError, match="Read-only file system") as told:
         write(tmp_path / asked)
     assert told.value.filename == str(tmp_path / asked)
-
-
-def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(OSError, match=r"file: a file, not a folder$"):
-        check_folder_writable(tmp_path / "file")
-    with pytest.raises(OSError, match=r"file/below: this folder cannot be made \(Not a directory\)$"):
-        check_folder_writable(tmp_path / "file/below")
 
 
 def test_what_is_new_takes_no_ones_place(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from msdnet.cli.networks import presets, show
 from msdnet.cli.report import report
 from msdnet.cli.reproduce import reproduce
 from msdnet.cli.train import train
+from msdnet.errors import text_of
 from msdnet.extras import needed_for
 from msdnet.version import VERSION
 
@@ -42,10 +43,8 @@ def main() -> None:
             app()
     except ModuleNotFoundError:
         raise  # no extra brings it: not for a user to mend
-    except OSError as error:  # the system's own errors have a file and a reason, ours a sentence
-        _fail(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
-    except (ValueError, TypeError, ImportError, ArithmeticError) as error:
-        _fail(str(error))
+    except (OSError, ValueError, TypeError, ImportError, ArithmeticError) as error:
+        _fail(text_of(error))
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.amounts import four_digits, parse_budgets
-from msdnet.checks import check_svg_writable
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, Threads
 from msdnet.cli.tables import print_table
+from msdnet.places import check_svg_writable
 from msdnet.writing import write_output
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from msdnet.naming import counted
+from msdnet.amounts import counted
 
 if TYPE_CHECKING:
     from msdnet.reproduce import Claim, Finding, Measurement

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from msdnet.amounts import in_millions, parse_seconds
+from msdnet.amounts import counted, in_millions, parse_seconds
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Threads
 from msdnet.cli.pictures import FoundImage, check_streams, find_pictures
 from msdnet.cli.tables import print_table
-from msdnet.naming import counted, printable, shortened
+from msdnet.naming import printable, shortened
 
 if TYPE_CHECKING:
     from msdnet.policy import Method as PolicyMethod

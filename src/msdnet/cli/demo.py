@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from msdnet.amounts import in_millions
-from msdnet.checks import check_file_writable
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL
 from msdnet.cli.tables import plain_console, print_table
+from msdnet.places import check_file_writable
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from msdnet.amounts import counted
 from msdnet.cli.options import Device, SkipUnreadable
 from msdnet.cli.tables import print_table
-from msdnet.naming import counted
 
 if TYPE_CHECKING:
     from msdnet.bundle import Measured

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from msdnet.amounts import in_millions
-from msdnet.checks import check_folder_writable
 from msdnet.cli.claims import claims_as_values, judged
 from msdnet.cli.models import SAMPLES, open_images
+from msdnet.places import check_folder_writable
 
 if TYPE_CHECKING:
     from msdnet.reproduce import Gallery

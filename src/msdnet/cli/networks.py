@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from msdnet.amounts import counted
 from msdnet.bundle import MANIFEST
-from msdnet.checks import check_svg_writable
 from msdnet.cli.names import complete_networks
 from msdnet.cli.tables import print_table
 from msdnet.config import MSDNetConfig, NetworkConfig
-from msdnet.naming import counted, did_you_mean
+from msdnet.naming import did_you_mean
+from msdnet.places import check_svg_writable
 from msdnet.presets import PRESETS, network_config
 from msdnet.systems import SYSTEMS
 from msdnet.writing import write_output

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msdnet.bundle import is_run
-from msdnet.checks import check_file_writable, check_folder_writable
 from msdnet.cli.models import SAMPLES, open_images
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Classes, Dataset, SkipUnreadable
 from msdnet.extras import install
+from msdnet.places import check_file_writable, check_folder_writable
 
 if TYPE_CHECKING:
     from msdnet.files import Unreadable

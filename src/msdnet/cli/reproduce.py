@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msdnet.checks import check_folder_writable, instead_of_folder
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers, refuse_useless
 from msdnet.naming import a_few
+from msdnet.places import check_folder_writable, instead_of_folder
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from msdnet.amounts import in_millions
+from msdnet.amounts import counted, in_millions
 from msdnet.cli.networks import read_network
 from msdnet.cli.options import Device, SkipUnreadable, Subset, Workers, called, refuse_useless
 from msdnet.cli.tables import print_table
-from msdnet.naming import counted
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig, Unreadable

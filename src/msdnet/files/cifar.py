@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.checks import instead_of_folder
 from msdnet.files.root import data_root, download_folder
 from msdnet.naming import Registry
+from msdnet.places import instead_of_folder
 
 __all__ = ["CIFAR", "SIDE", "CifarLayout", "cifar_classes", "find_cifar", "read_cifar", "refuse_pickled_cifar"]
 

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msdnet.checks import check_whole, instead_of_folder
+from msdnet.checks import check_whole
 from msdnet.files.cifar import refuse_pickled_cifar
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.walk import images_below
 from msdnet.naming import a_few
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
+from msdnet.places import instead_of_folder
 
 __all__ = [
     "DividedFolder",

@@ -9,13 +9,14 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.checks import check_choice, instead_of_folder
+from msdnet.amounts import counted
+from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.root import data_root
-from msdnet.naming import counted
 from msdnet.pixels import check_pixels
+from msdnet.places import instead_of_folder
 
 __all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
 

@@ -10,11 +10,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from msdnet.checks import check_choice, check_whole, table_from_json
+from msdnet.checks import check_choice, check_whole
 from msdnet.policy.confidence import MEASURES, Measure
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of, numbers_of_exits
 from msdnet.policy.paper import lean_for, thresholds_at
 from msdnet.policy.search import Frontier
+from msdnet.tables import table_from_json
 from msdnet.writing import write_output
 
 __all__ = ["METHODS", "Method", "Policy", "PolicyFamily", "Unit", "check_thresholds", "that_differ", "usual_budgets"]

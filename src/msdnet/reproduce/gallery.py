@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from msdnet.checks import from_mapping, make_tuples, read_as
 from msdnet.evaluation import evaluate
 from msdnet.files import Labelled
 from msdnet.machine import describe_machine
@@ -18,6 +17,7 @@ from msdnet.report.charts import Pictures
 from msdnet.report.gallery import Chosen, choose, easy_and_hard, even_budget, find_labels, gallery_chart
 from msdnet.reproduce.measurement import save_result
 from msdnet.runtime import Model
+from msdnet.tables import from_mapping, make_tuples, read_as
 
 __all__ = [
     "GALLERY",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msdnet.naming import counted
+from msdnet.amounts import counted
 from msdnet.training.display import Display, EpochFigures, duration
 
 __all__ = ["Lines", "goes_on", "percent"]

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_number, check_same, check_whole, from_mapping, make_tuples, read_as
+from msdnet.checks import check_number, check_same, check_whole
 from msdnet.config import NetworkConfig
 from msdnet.errors import FileError, NewerFormatError, of_file, reason_of
 from msdnet.evaluation import BudgetPoint
 from msdnet.reproduce.subjects import Subject, trained_for
+from msdnet.tables import from_mapping, make_tuples, read_as
 from msdnet.training import Recipe
 from msdnet.writing import write_atomically
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_number, read_as
+from msdnet.checks import check_number
+from msdnet.tables import read_as
 from msdnet.training.distributed import is_first
 from msdnet.training.side_by_side import SharedTime
 from msdnet.writing import write_atomically

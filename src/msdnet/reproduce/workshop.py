@@ -11,11 +11,12 @@ from typing import Any
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_folder_writable, check_whole
+from msdnet.checks import check_whole
 from msdnet.data import DataConfig, ImageData, UnreadableImageError, open_data
 from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
 from msdnet.networks import StagedNetwork, create_network, empty_network
+from msdnet.places import check_folder_writable
 from msdnet.reproduce.lines import Lines, goes_on, percent
 from msdnet.reproduce.measure import describe_test, measure
 from msdnet.reproduce.measurement import Measurement

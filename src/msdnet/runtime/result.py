@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, SupportsIndex, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.amounts import in_millions
-from msdnet.naming import counted
+from msdnet.amounts import counted, in_millions
 from msdnet.policy import Answers
 
 __all__ = ["Collected", "One", "Result"]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import get_args
 
+from msdnet.amounts import counted
 from msdnet.checks import check_choice
 from msdnet.files import Unreadable
-from msdnet.naming import counted
 from msdnet.policy import Answers, SpendingRule, Unit
 from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from msdnet.anytime import Exponential, Samples, Uniform
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, from_mapping, keep_checked, numbers
+from msdnet.checks import check_choice, check_flag, check_number, check_whole, keep_checked, numbers
 from msdnet.naming import did_you_mean
+from msdnet.tables import from_mapping
 
 __all__ = [
     "Augmentation",

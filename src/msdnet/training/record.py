@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import torch
 
 from msdnet.bundle import RUN
-from msdnet.checks import check_same, from_mapping, read_as, read_table
+from msdnet.checks import check_same
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.device import pick_device
 from msdnet.errors import FileError, of_file
 from msdnet.files import fingerprint
 from msdnet.networks import StagedNetwork, empty_network
+from msdnet.tables import from_mapping, read_as, read_table
 from msdnet.training.checkpoint import load_tensors
 from msdnet.training.recipe import Recipe
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary

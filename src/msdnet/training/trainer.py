@@ -15,10 +15,11 @@ from typing import Any, NoReturn, cast
 import torch
 from torch import Tensor
 
-from msdnet.checks import check_same, make_tuples
+from msdnet.amounts import counted
+from msdnet.checks import check_same
 from msdnet.data.base import Batch, Epoch, ImageData, Shard
 from msdnet.errors import of_file
-from msdnet.naming import counted
+from msdnet.tables import make_tuples
 from msdnet.training.augmentation import augmented_batches
 from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, MetricsFile
