@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_whole, numbers, whole_numbers
+from msdnet.checks import check_whole, keep_checked, numbers, whole_numbers
 from msdnet.config import NetworkConfig, UnknownNetwork, described_network
 from msdnet.tables import from_mapping, make_tuples, table_from_json
 
@@ -79,8 +79,8 @@ class ImageSpec:
     def __post_init__(self) -> None:
         check_whole("side", self.side)
         check_whole("resize", self.resize, at_least=self.side)
-        object.__setattr__(self, "mean", numbers("mean", self.mean, low=0))
-        object.__setattr__(self, "std", numbers("std", self.std, low=1e-9))
+        keep_checked(self, numbers, "mean", low=0)
+        keep_checked(self, numbers, "std", low=1e-9)
         if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
             raise ValueError(f"mean and std must be of 1 or 3 channels each, got {len(self.mean)} and {len(self.std)}")
 
@@ -103,7 +103,7 @@ class Measured:
 
     def __post_init__(self) -> None:
         check_whole("images", self.images)
-        object.__setattr__(self, "accuracy", numbers("accuracy", self.accuracy, low=0))
+        keep_checked(self, numbers, "accuracy", low=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +149,11 @@ class Manifest:
         if self.images.channels != self.network.input_channels:
             raise ValueError(f"images have {self.images.channels} channels, the network {self.network.input_channels}")
         for costs in ("costs", "whole_costs"):
-            object.__setattr__(self, costs, whole_numbers(costs, getattr(self, costs)))
+            keep_checked(self, whole_numbers, costs)
             self._check_for_each_exit(costs, getattr(self, costs))
             if list(getattr(self, costs)) != sorted(set(getattr(self, costs))):
                 raise ValueError(f"{costs} must rise from exit to exit, got {getattr(self, costs)}")
-        object.__setattr__(self, "temperatures", numbers("temperatures", self.temperatures, low=1e-6))
+        keep_checked(self, numbers, "temperatures", low=1e-6)
         self._check_for_each_exit("temperatures", self.temperatures)
         for part in ("held_out", "test"):
             measured = getattr(self, part)
