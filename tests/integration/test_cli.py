@@ -423,7 +423,7 @@ def test_a_bundle_is_evaluated_as_it_was_when_made(place: Path) -> None:
         (
             ["cifar10-small"],
             "no data are named or were downloaded: there is no --data, and MSDNET_DATA is not set; --data or",
-            "cifar-10-binary.tar.gz); --data samples takes the thousand images that come along",
+            "cifar-10-binary.tar.gz); --data samples takes 1,000 images of the package",
         ),
     ],
 )

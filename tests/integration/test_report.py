@@ -310,7 +310,7 @@ def test_a_budget_that_brings_nothing_more_is_not_shown_again(tmp_path: Path) ->
     write_report(model, tmp_path / "report.html", figures=tmp_path)
     leaving = (tmp_path / "leaving.svg").read_text()
     assert len(re.findall(r">[\d.]+ M<", leaving)) == 1
-    assert "what brings nothing on the held-out images is not spent" in (tmp_path / "report.html").read_text()
+    assert "what gains nothing on the held-out images is not spent" in (tmp_path / "report.html").read_text()
 
 
 def test_the_report_command(tiny: Bundle, tmp_path: Path) -> None:

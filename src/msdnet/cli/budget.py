@@ -1,4 +1,4 @@
-"""`msdnet budget` and `msdnet profile`: what a budget brings, and what a stage takes here."""
+"""`msdnet budget` and `msdnet profile`: the accuracy at each budget, and the time of each stage on this machine."""
 
 import json
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _BAR = 30  # characters
 def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False) -> None:
     """What accuracy to expect at which budget.
 
-    It is that of the held-out images that the thresholds are fitted to.
+    It is the accuracy on the held-out images, which the thresholds are fitted to.
 
     Example: msdnet budget bundles/first --budgets 20M,30%
     """
@@ -66,7 +66,7 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
 
 
 def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]:
-    """The budgets that a model can keep; the others are told of."""
+    """The budgets that a model can keep; the others are reported."""
     too_low = [f"{four_digits(budget / 1e6)} M" for budget in budgets if budget < least]
     if too_low:
         told = f"{name} has no figures for {', '.join(too_low)}"
@@ -79,18 +79,19 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
 
     least = min(row["accuracy"] for row in rows)
     span = max(max(row["accuracy"] for row in rows) - least, 1e-9)
-    right = [Column(name, justify="right") for name in ("budget", "of the full", "spent", "% right")]
-    table = Table(*right, f"from {100 * least:.1f} to {100 * (least + span):.1f}", box=None)
+    right = [Column(name, justify="right") for name in ("budget", "of full cost", "spent", "accuracy")]
+    table = Table(*right, f"from {100 * least:.1f}% to {100 * (least + span):.1f}%", box=None)
     for row in rows:
         bar = "\u2588" * round(1 + (_BAR - 1) * (row["accuracy"] - least) / span)
         share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
         spent = f"{four_digits(row['spent'] / 1e6)} M"
-        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}", bar)
+        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}%", bar)
     print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None
     typer.echo(
-        f"\non {held_out.images:,} held-out images; average multiply-adds per image, spent as far as they help there"
+        f"\nmultiply-adds per image, on average; accuracy on {held_out.images:,} held-out images. Less than the budget "
+        "is spent where more does not raise that accuracy."
     )
 
 
@@ -100,8 +101,8 @@ def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
 
     millions, percent = ([row[key] * factor for row in rows] for key, factor in (("budget", 1e-6), ("accuracy", 100)))
     series = [Series("held-out images", millions, percent)]
-    title = f"{model.manifest.name}: what a budget brings"
-    return Lines(title, COMPUTED, "% right", series, log_x=True).svg(PAPER)
+    title = f"{model.manifest.name}: accuracy at each budget"
+    return Lines(title, COMPUTED, "accuracy, %", series, log_x=True).svg(PAPER)
 
 
 def profile(
@@ -111,9 +112,9 @@ def profile(
     threads: Threads = None,
     as_json: Json = False,
 ) -> None:
-    """Milliseconds that each stage takes on this machine.
+    """Measure how long each stage takes on this machine.
 
-    With --json seconds: `typical` is the median, `careful` what nine runs of ten stay below.
+    Prints milliseconds; with --json seconds: `typical` is the median, `careful` the 90th percentile.
 
     Example: msdnet profile bundles/first --batches 1,32
     """

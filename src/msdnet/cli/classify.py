@@ -31,7 +31,7 @@ NOT_ALL = 3  # what the command ends with when some pictures could not be read
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PICTURE", help="Files, folders, patterns; - for a picture, or a list of paths, that comes by a pipe."
+        metavar="PICTURE", help="Files, folders, patterns; or - for standard input: one picture, or a list of paths."
     ),
 ]
 ModelName = Annotated[
@@ -45,19 +45,20 @@ ModelName = Annotated[
 ]
 Budget = Annotated[
     str | None,
-    typer.Option(metavar="AMOUNT", help="Multiply-adds per image, on average: 20M, 1.5G, 30% (of the full)."),
+    typer.Option(metavar="AMOUNT", help="Multiply-adds per image, on average: 20M, 1.5G, 30% (of the full network)."),
 ]
 Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time per image, on average: 3ms.")]
 Deadline = Annotated[
-    str | None, typer.Option(metavar="TIME", help="For each image on its own: the best answer within, say, 5ms.")
+    str | None,
+    typer.Option(metavar="TIME", help="For each image on its own: the best answer within this time, say 5ms."),
 ]
 Method = Annotated[
     Literal["accuracy", "paper"],
     typer.Option(help="How a budget's thresholds are found: for the highest held-out accuracy, or as in the paper."),
 ]
-Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in all, whatever the images.")]
+Hard = Annotated[bool, typer.Option("--hard", help="Never spend more than the budget in total, whatever the images.")]
 Steady = Annotated[
-    bool, typer.Option("--steady", help="Hold the average for images that are harder or easier than the model expects.")
+    bool, typer.Option("--steady", help="Keep the average even if the images are harder or easier than expected.")
 ]
 Lines = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
@@ -74,17 +75,17 @@ def classify(
     threads: Threads = None,
     as_json: Lines = False,
 ) -> None:
-    """Classify pictures, within a budget if there is one.
+    """Classify pictures, within a budget if one is given.
 
     Each picture gets one of the model's classes, whatever it shows: `msdnet show MODEL` lists them. Without a budget
-    each goes to the last exit. A budget holds on average, for images like those that the model was made with: --steady
-    and --hard keep it for others.
+    every picture goes through the whole network. A budget holds on average, for pictures like those that the model was
+    trained on; for others, add --steady or --hard.
 
-    With --json a line for each image, as groups of them are answered: image (as it was given), label (of the class),
-    confidence (0 to 1), exit (where it left, from 1), multiply_adds (spent on it), seconds (from the moment that its
-    group was taken up; with --deadline, for this image alone). One that cannot be read has image and error (why).
+    With --json, one line per picture: image (path as given), label (class name), confidence (0 to 1), exit (where it
+    left, from 1), multiply_adds (spent on it), seconds (since its group was started; with --deadline, for this picture
+    alone). A picture that cannot be read has image and error (the reason).
 
-    Ends with 0 if all were answered, 3 if some could not be read (they are named), 1 if none was.
+    Exit status: 0 if all were classified, 3 if some could not be read (they are named), 1 if none was.
 
     Example: msdnet classify photos/ --budget 20M
     """
@@ -195,8 +196,8 @@ def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> N
     if spent > 1.1 * policy.budget_ and spent > policy.budget_ + 2 * math.sqrt(spread / images):
         keep = "--hard keeps it" if steady else "--steady keeps it over many images, --hard over any"
         typer.echo(
-            f"msdnet: {spent / policy.budget_:.1f} times the budget was spent: these images are harder than those that "
-            f"the model was made with; {keep}",
+            f"msdnet: {spent / policy.budget_:.1f} times the budget was spent: these images are harder than the "
+            f"held-out images; {keep}",
             err=True,
         )
 

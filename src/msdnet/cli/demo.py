@@ -25,13 +25,13 @@ BUDGETS = (1.15, 1.5, 2.25)  # times the cost of the first exit: what is spent b
 
 ModelName = Annotated[
     str,
-    typer.Option("--model", metavar="MODEL", help="One that knows CIFAR-10's classes.", autocompletion=complete_models),
+    typer.Option("--model", metavar="MODEL", help="A model for CIFAR-10's classes.", autocompletion=complete_models),
 ]
 Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the report.")]
 
 
 class _Row(NamedTuple):
-    """What a budget brought."""
+    """What came out at one budget."""
 
     name: str
     accuracy: float
@@ -42,8 +42,8 @@ class _Row(NamedTuple):
 def demo(model: ModelName = DEFAULT_MODEL, out: Out = Path("msdnet-demo.html")) -> None:
     """Classify 1,000 real images at several budgets.
 
-    They are CIFAR-10's, and so must be the model's classes. One sees images leave as they do, then what each budget
-    brought, and there is a report with more.
+    The images are from CIFAR-10's test set, so the model must know CIFAR-10's classes. Shows how many images leave at
+    each exit, then accuracy and time at each budget, and writes an HTML report.
 
     Example: msdnet demo
     """
@@ -72,10 +72,10 @@ def demo(model: ModelName = DEFAULT_MODEL, out: Out = Path("msdnet-demo.html")) 
 
 
 def _classified(model: "Model", images: "Labelled", policy: "Policy | None") -> _Row:
-    """With the images that leave shown as they do."""
+    """Shows how many images have left, while they are classified."""
     from rich.live import Live
 
-    name = "every image to the last exit" if policy is None else f"budget {in_millions(policy.budget_)} M"
+    name = "all to the last exit" if policy is None else f"budget {in_millions(policy.budget_)} M"
     console = plain_console()
     left = [0] * len(model.costs)
     with Live(console=console, transient=True, refresh_per_second=12) as live:
@@ -108,8 +108,8 @@ def _print(rows: list[_Row], images: int) -> None:
     from msdnet.evaluation import standard_error
 
     full = rows[-1]
-    columns = [Column(name, justify="right") for name in ("right", "multiply-adds", "per image", "faster", "fewer")]
-    table = Table("", *columns, box=None)
+    names = ("accuracy", "multiply-adds", "time", "speed-up", "less work")
+    table = Table("per image", *(Column(name, justify="right") for name in names), box=None)
     for row in rows:
         table.add_row(
             row.name,
@@ -123,6 +123,6 @@ def _print(rows: list[_Row], images: int) -> None:
     print_table(table)
     error = 100 * standard_error(full.accuracy, images)
     typer.echo(
-        f"\nOf {images:,} images, a share is known to {error:.1f} points (a standard error); a budget holds on average "
-        "over many.\nTimes are this machine's, and depend on what else it does."
+        f"\nStandard error of the accuracies: {error:.1f} points ({images:,} images). A budget holds on average over "
+        "many images.\nTimes are those of this machine, and depend on what else it does."
     )

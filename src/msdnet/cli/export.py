@@ -21,16 +21,18 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished t
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the bundle; it must not be there yet.")]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="What the model is called. Default: the folder's name.")]
 Data = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
-HeldOut = Annotated[bool, typer.Option(help="Look at the held-out images; without them the bundle can keep no budget.")]
+HeldOut = Annotated[
+    bool, typer.Option(help="Evaluate on the held-out images. Without this the bundle cannot be used with budgets.")
+]
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
-Test = Annotated[bool, typer.Option("--test", help="Look at the test images, and write the accuracies down.")]
+Test = Annotated[bool, typer.Option("--test", help="Evaluate on the test images, too, and record the accuracies.")]
 Averaging = Annotated[
     str | None,
     typer.Option(
         metavar="POWER|best",
-        help="Answer with the average of the exits so far; exit j counts j to this power: 0, 0.5, 1. Or best: compare "
-        "some, and none, on the held-out images.",
+        help="Answer with the average of the exits so far, exit j weighted by j to this power: 0, 0.5, 1. Or best: "
+        "compare several powers, and no averaging, on the held-out images.",
     ),
 ]
 
@@ -50,7 +52,7 @@ def export(
 ) -> None:
     """Make a bundle of a trained network.
 
-    Its stages as ONNX graphs, its weights, and what budgets need.
+    It has the stages as ONNX graphs, the weights, and the held-out confidences that budgets are fitted to.
 
     Example: msdnet export runs/first --out bundles/first
     """

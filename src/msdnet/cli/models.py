@@ -29,7 +29,7 @@ Models = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL",
-        help="Of the package (see `msdnet models`), or folders of bundles.",
+        help="Models of the package (`msdnet models`), or folders of bundles.",
         autocompletion=complete_models,
     ),
 ]
@@ -37,11 +37,11 @@ Data = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Folder of the images: CIFAR's binary files, or images by class; or `samples`, which are here. "
-        "Default: MSDNET_DATA, or what a training downloaded.",
+        help="Folder of the images: CIFAR's binary files, or images by class; or `samples`: 1,000 CIFAR-10 images of "
+        "the package. Default: MSDNET_DATA, or what a training downloaded.",
     ),
 ]
-Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out to see what thresholds are fitted to.")]
+Part = Annotated[str, typer.Option(metavar="test|held_out", help="held_out: the images that thresholds are fitted to.")]
 Whole = Annotated[bool, typer.Option("--whole-layers", help="Count whole layers, as published figures do.")]
 Engine = Annotated[Literal["onnx", "torch"], typer.Option(help="onnx, or torch (CPU or GPU).")]
 
@@ -93,9 +93,9 @@ def evaluate(
 ) -> None:
     """Measure models on labelled images.
 
-    Every exit, and what budgets bring, by our thresholds (which are the default) and by the paper's. Of several models,
-    the one that is best on held-out images is named for each budget. A model has no figures for budgets that are less
-    than its first exit takes.
+    Prints the accuracy of every exit and at several budgets, by our thresholds (the default when classifying) and by
+    the paper's. Given several models, names the best on held-out images for each budget. Budgets below the cost of a
+    model's first exit are left out.
 
     Example: msdnet evaluate bundles/first --data cifar/
     """
@@ -135,7 +135,7 @@ def _parse(budgets: str, models: "Sequence[Model]", whole: bool) -> list[float]:
 
 
 def _points(found: "Evaluation", budgets: Sequence[float], whole: bool) -> "list[BudgetPoint]":
-    """What the budgets bring that this model can keep; the others are told of."""
+    """The points at the budgets that this model can keep; the others are reported."""
     manifest = found.model.manifest
     if manifest.held_out is None:
         return []
@@ -173,7 +173,7 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
         )
     except FileNotFoundError as error:
         known_here = data is None and models[0].classes == samples.cifar10().classes
-        hint = f"; --data {SAMPLES} takes the thousand images that come along" if known_here else ""
+        hint = f"; --data {SAMPLES} takes 1,000 images of the package" if known_here else ""
         raise FileNotFoundError(f"{error}{hint}") from error
     for model in models:
         if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:

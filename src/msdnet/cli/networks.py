@@ -61,8 +61,8 @@ def show(
 ) -> None:
     """Show a network or a model: its grid, exits and classes.
 
-    The grid tells which stage computes which cell (layer, scale), and where the exits are; networks other than MSDNets
-    have none. Of a model also what each exit costs, how often it is right, and which classes it knows.
+    The grid shows which stage computes which cell (layer, scale), and where the exits are; only MSDNets have one. For a
+    model, also the cost and accuracy of each exit, and the classes.
 
     Example: msdnet show cifar_anytime --image-size 32 --svg grid.svg
     """

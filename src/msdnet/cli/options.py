@@ -23,7 +23,8 @@ __all__ = [
 DEFAULT_MODEL = "cifar10-anytime"
 
 Budgets = Annotated[
-    str | None, typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full).")
+    str | None,
+    typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full network)."),
 ]
 Classes = Annotated[
     list[str] | None,
@@ -43,7 +44,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SkipUnreadable = Annotated[
     bool, typer.Option("--skip-unreadable", help="Warn of unreadable images and go on without them.")
 ]
-Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on so many images only, for a quick try.")]
+Subset = Annotated[int | None, typer.Option(metavar="IMAGES", help="Train on only this many images, for a quick try.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads to compute with; default: one per core.")]
 Workers = Annotated[int | None, typer.Option(metavar="PROCESSES", help="Processes that decode a folder's images.")]
 

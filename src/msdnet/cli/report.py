@@ -1,4 +1,4 @@
-"""`msdnet report`: all there is to see of a model, in one HTML file."""
+"""`msdnet report`: a report on a model, as one HTML file."""
 
 import tempfile
 from pathlib import Path
@@ -31,7 +31,7 @@ Data = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
-        help="Labelled images to judge it on; `samples` are those of the package. Default: held-out ones.",
+        help="Labelled images to measure it on; `samples` are those of the package. Default: the held-out images.",
     ),
 ]
 Figures = Annotated[
@@ -49,10 +49,10 @@ def report(
     figures: Figures = None,
     skip_unreadable: SkipUnreadable = False,
 ) -> None:
-    """Write all there is to see of a model into one HTML file.
+    """Write a report on a model, with charts, as one HTML file.
 
-    Accuracy against cost and time, where images leave, how reliable the confidences are, hard classes, a gallery,
-    training curves, provenance.
+    It shows accuracy against cost and time, where images leave, how reliable the confidences are, hard classes, a
+    gallery, training curves and provenance.
 
     Example: msdnet report bundles/first --data cifar/ --out report.html
     """

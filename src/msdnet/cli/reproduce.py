@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
-Name = Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]", help="One of --list.")]
+Name = Annotated[str | None, typer.Argument(metavar="[EXPERIMENT]", help="Name of an experiment; --list shows them.")]
 ListAll = Annotated[bool, typer.Option("--list", help="List the experiments, or the systems of one.")]
-Plan = Annotated[bool, typer.Option("--plan", help="Say what would be trained, and how long it takes here.")]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Show what would be trained, and how long it takes on this machine.")
+]
 Draw = Annotated[bool, typer.Option("--draw", help="Draw from the results that are there; train nothing.")]
 Only = Annotated[
     list[str] | None, typer.Option(metavar="SYSTEM", help="Train and measure this alone; may be given several times.")
@@ -42,23 +44,25 @@ Results = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="For results: a file for each system. Default: results/reproduction; of a try, results/try.",
+        help="Folder for result files, one per system. Default: results/reproduction (a try: results/try).",
     ),
 ]
 Runs = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="For trainings, which can be stopped and go on. Default: runs/reproduction; of a try, runs/try.",
+        help="Folder for training runs, which can be resumed. Default: runs/reproduction (a try: runs/try).",
     ),
 ]
-Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For figures. Default: figures/ among results.")]
-AtOnce = Annotated[int, typer.Option(metavar="N", help="Networks that are trained side by side on a GPU.")]
+Figures = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Folder for figures. Default: figures/ in --results.")
+]
+AtOnce = Annotated[int, typer.Option(metavar="N", help="Networks to train side by side on a GPU.")]
 Epochs = Annotated[
-    int | None, typer.Option(metavar="N", help="Other than the experiment's: a try, of which all titles tell.")
+    int | None, typer.Option(metavar="N", help="Epochs, for a quick try (marked as such in all titles).")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(metavar="N", help="Other than the recipe's: a try. The learning rate follows.")
+    int | None, typer.Option(metavar="N", help="Batch size, for a quick try; the learning rate is scaled with it.")
 ]
 ModelName = Annotated[
     str | None,
@@ -91,7 +95,7 @@ def reproduce(
 ) -> None:
     """Repeat one of the paper's experiments.
 
-    What is missing is trained and measured, then figures are drawn. It can be stopped and started again at any time.
+    Trains and measures what is missing, then draws the figures. It can be stopped at any time and started again.
 
     Example: msdnet reproduce anytime-cifar100 --plan
     """

@@ -30,7 +30,7 @@ Data = Annotated[
     ),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for the run; it must not hold one yet.")]
-Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with the run in this folder.")]
+Resume = Annotated[Path | None, typer.Option(metavar="RUN", help="Resume the run in this folder.")]
 DatasetName = Annotated[
     str | None,
     typer.Option(metavar="KIND", help="cifar10, cifar100 or folder. Default: what is found in --data, else cifar100."),
@@ -44,7 +44,7 @@ Network = Annotated[
     ),
 ]
 Teacher = Annotated[
-    Path | None, typer.Option(metavar="RUN", help="A finished run to learn from, for recipes that want one.")
+    Path | None, typer.Option(metavar="RUN", help="A finished run to learn from, for recipes with a teacher.")
 ]
 Start = Annotated[
     str | None,
@@ -54,18 +54,20 @@ Start = Annotated[
     ),
 ]
 Epochs = Annotated[
-    int | None, typer.Option(metavar="EPOCHS", help="Train longer or shorter; the schedule moves along.")
+    int | None, typer.Option(metavar="EPOCHS", help="Train longer or shorter; the schedule is stretched to fit.")
 ]
 BatchSize = Annotated[
-    int | None, typer.Option(metavar="IMAGES", help="Other than the recipe's; the learning rate follows.")
+    int | None, typer.Option(metavar="IMAGES", help="Instead of the recipe's; the learning rate is scaled with it.")
 ]
-Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Weights, order of images and augmentation follow from it.")]
+Seed = Annotated[
+    int, typer.Option(metavar="NUMBER", help="Seed of the weights, of the order of images and of the augmentation.")
+]
 HeldOut = Annotated[
     int | None,
     typer.Option(metavar="IMAGES", help="Training images to hold out. Default: 5,000 of CIFAR, else a tenth."),
 ]
 ColourJitter = Annotated[
-    float, typer.Option(metavar="SHARE", help="How far a folder's training images change in colour, 0 to 1.")
+    float, typer.Option(metavar="SHARE", help="How much to vary the colours of a folder's training images, 0 to 1.")
 ]
 ImageSize = Annotated[
     int | None,
@@ -74,7 +76,7 @@ ImageSize = Annotated[
     ),
 ]
 CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
-Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
+Test = Annotated[bool, typer.Option("--test", help="At the end, evaluate once on the test images.")]
 # What does not define a run, and may change when it goes on.
 RESUMABLE = ("--data", "--teacher", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
 
@@ -102,7 +104,7 @@ def train(
     checkpoint_seconds: CheckpointSeconds = 60,
     test: Test = False,
 ) -> None:
-    """Train a network, or go on with a training that was stopped. Several GPUs: start it with torchrun.
+    """Train a network, or resume a run that was stopped. Several GPUs: start it with torchrun.
 
     Example: msdnet train fast --data cifar/ --out runs/first
     """

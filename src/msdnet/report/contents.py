@@ -98,7 +98,7 @@ def _accuracy(evaluation: Evaluation) -> Section:
         else "Costs are what is computed, lazily, as budgets are counted. Published figures count whole layers instead."
     )
     error = 100 * standard_error(evaluation.accuracy[-1], evaluation.images)
-    known = f"Of so many, a share is known to about {error:.1f} points (a standard error). " if error else ""
+    known = f"The standard error of an accuracy is about {error:.1f} points. " if error else ""
     text = f"On {evaluation.images:,} images: {evaluation.data}. {known}{counted}"
     return Section("Accuracy against multiply-adds", text, charts, _exits_table(evaluation), notes)
 
@@ -153,9 +153,11 @@ def _leaving(evaluation: Evaluation) -> Section:
         rows.append((f"{four_digits(policy.budget_ / 1e6)} M", shares.tolist()))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
     chart = Shares("Where images leave", rows, names)
-    text = "Per cent of the images that leave at each exit, for budgets of so many multiply-adds (lazy) per image."
+    text = "Share of the images that leave at each exit, in %, for budgets in multiply-adds (lazy) per image."
     if len(rows) < len(budgets):
-        text += " Others do what the one above them does: what brings nothing on the held-out images is not spent."
+        text += (
+            " Budgets at which nothing changes are left out: what gains nothing on the held-out images is not spent."
+        )
     return Section("Where images leave", text, [("leaving", chart)])
 
 
