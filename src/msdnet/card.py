@@ -66,7 +66,7 @@ def _exits(manifest: Manifest) -> Iterator[str]:
     yield ""
     yield (
         "| exit | million multiply-adds | counting whole layers | "
-        + " | ".join(f"% right of {getattr(manifest, part).images:,} {names[part]}" for part in columns)
+        + " | ".join(f"accuracy in %, {getattr(manifest, part).images:,} {names[part]}" for part in columns)
         + " |"
     )
     yield "|---" * (3 + len(columns)) + "|"
@@ -81,10 +81,10 @@ def _budgets(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) ->
     family = PolicyFamily(held_out["largest"], held_out["correct"], manifest.costs)
     yield "## Budgets"
     yield ""
-    yield "What an average budget for many images brings, on the held-out images that its thresholds are fitted to."
-    yield "What brings nothing there is not spent: budgets that are not here do what the one above them does."
+    yield "Accuracy at average budgets, on the held-out images that the thresholds are fitted to. Less than the budget"
+    yield "is spent where more does not raise this accuracy; budgets at which nothing changes are left out."
     yield ""
-    yield "| budget, million multiply-adds per image | spent | % right |"
+    yield "| budget, million multiply-adds per image | spent | accuracy in % |"
     yield "|---|---|---|"
     for policy in that_differ(map(family.policy, usual_budgets(manifest.costs))):
         yield f"| {policy.budget_ / 1e6:g} | {in_millions(policy.cost_)} | {100 * policy.accuracy_:.1f} |"

@@ -386,7 +386,7 @@ def test_a_run_becomes_a_bundle_that_classifies(place: Path) -> None:
     assert str(place) not in model.manifest.to_json(), "a bundle does not tell where things were"
     card = (place / "bundle/card.md").read_text()
     assert "tells 2 classes apart in images of 16 x 16 pixels" in card
-    assert "% right of" in card
+    assert "| accuracy in %, " in card
 
 
 def test_a_bundle_is_evaluated_as_it_was_when_made(place: Path) -> None:

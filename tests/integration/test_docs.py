@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from safetensors.numpy import load
 
 import msdnet
-from msdnet.bundle import Bundle
+from msdnet.bundle import CARD, HELD_OUT, Bundle
+from msdnet.card import write_card
+from msdnet.models import find_bundle, model_names
 from msdnet.reproduce import CLAIMS, EXPERIMENTS, Gallery
 from msdnet.reproduce.gallery import ShownClass
 from msdnet.samples import cifar10
@@ -82,6 +85,13 @@ def test_tables_are_those_the_project_makes() -> None:
         page = (ROOT / path).read_text()
         assert figures.refreshed(page) == page, f"{path} is out of date: make figures"
         assert re.search(r"<!-- \w+: begin -->\n+[|\w`]", page), f"{path} has lost its tables"
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_cards_of_the_models_are_those_the_project_writes(name: str) -> None:
+    bundle = find_bundle(name)
+    card = write_card(bundle.manifest, load((bundle.folder / HELD_OUT).read_bytes()))
+    assert (bundle.folder / CARD).read_text() == card
 
 
 # What the page says of the paper's experiments, from results made up
