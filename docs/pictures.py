@@ -27,8 +27,8 @@ def drawings() -> dict[str, str]:
     """Every picture by the path of its file."""
     pictures = {
         "exits": exits(),
-        "anytime": anytime(read_result("best_cifar100_h200")),
-        "sieve": sieve(read_result("batches_cpu")),
+        "anytime": anytime(_model("cifar100", "cifar100-anytime")),
+        "sieve": sieve(_model("cifar10", "cifar10-small"), budget=20e6),
         "thresholds": thresholds(),
         "ordinary": ordinary(),
         "dense": dense(),
@@ -37,12 +37,18 @@ def drawings() -> dict[str, str]:
     return {f"docs/figures/{name}.svg": picture for name, picture in pictures.items()}
 
 
+def _model(result: str, name: str) -> dict[str, Any]:
+    """What was measured of a model of the package, on test images."""
+    (found,) = (model for model in read_result(result)["models"] if model["model"] == name)
+    return dict(found)
+
+
 # What an exit is
 
 
 def exits() -> str:
     answers = (("dog", 41), ("cat", 58), ("cat", 86), ("cat", 97))
-    parts = [_photo(14, 66)]
+    parts = [_cat(14, 66)]
     for k, (name, sure) in enumerate(answers):
         x = 104 + 116 * k
         parts += [
@@ -62,7 +68,7 @@ def exits() -> str:
 
 def anytime(record: dict[str, Any]) -> str:
     costs = [cost / 1e6 for cost in record["costs"]]
-    curve = AnytimeCurve(tuple(costs), tuple(100 * accuracy for accuracy in record["held_out_accuracy"]))
+    curve = AnytimeCurve(tuple(costs), tuple(100 * accuracy for accuracy in record["accuracy"]))
     plot = _Plot(left=62, top=62, right=540, bottom=300, x_range=(0, 140), y_range=(60, 80))
     corners = [(costs[0], 60.0)]
     for cost, accuracy, until in zip(costs, curve.accuracies, [*costs[1:], 140.0], strict=True):
@@ -84,9 +90,9 @@ def anytime(record: dict[str, Any]) -> str:
             _line(x, plot.bottom, x, y, ACCENT, dashes=True),
             _circle(x, y, 6, ACCENT, ""),
             _text(x + 12, 252, f"time is up here: exit {exit} answers,", "start", ACCENT, weight=600),
-            _text(x + 12, 272, f"right {stands:.1f}% of the time", "start", ACCENT, weight=600),
+            _text(x + 12, 272, f"with {stands:.1f}% accuracy", "start", ACCENT, weight=600),
             _text(300, 344, "multiply-adds until time is up, in millions", colour=FAINT),
-            _text(plot.left - 40, 48, "% right: CIFAR-100, 11 exits, measured on held-out images", "start", FAINT),
+            _text(plot.left - 40, 48, f"test accuracy in %, {record['model']} (measured)", "start", FAINT),
         ],
     )
 
@@ -128,28 +134,32 @@ class _Plot:
 # Budgeted batch classification
 
 
-def sieve(record: dict[str, Any]) -> str:
-    left: list[int] = record["left_at_exits"]
+def sieve(model: dict[str, Any], budget: float) -> str:
+    (point,) = (one for one in model["points"] if (one["method"], one["budget"]) == ("paper", budget))
+    left: list[int] = point["left"]
     reached = [sum(left[k:]) for k in range(len(left))]
-    top, full, pitch, width = 84, 170, 76, 46
+    top, full, pitch, width = 84, 170, 140, 84
     scale = full / reached[0]
-    parts = [_text(18, 52, "images that reach each stage of a network with 7 exits", "start", FAINT)]
+    parts = [_text(18, 52, f"images that reach each stage ({model['model']}, {len(left)} exits)", "start", FAINT)]
     for k, (images, gone) in enumerate(zip(reached, left, strict=True)):
-        x, height, leaving = 18 + pitch * k, images * scale, gone * scale
+        x, height, leaving, colour = 18 + pitch * k, images * scale, gone * scale, EXITS[2 * k]
         stay = height - leaving
         parts += [
             _text(x + width / 2, top - 8, f"{images:,}", weight=600),
             _rect(x, top, width, stay, "#c9d1d9"),
             _rect(x + width, top, pitch - width, stay, PALE),
-            _rect(x, top + stay, width, leaving, EXITS[k]),
+            _rect(x, top + stay, width, leaving, colour),
             _arrow(x + width / 2, top + height, x + width / 2, 268),
-            _circle(x + width / 2, 286, 16, EXITS[k], str(k + 1)),
+            _circle(x + width / 2, 286, 16, colour, str(k + 1)),
             _text(x + width / 2, 322, f"{gone:,}"),
         ]
-    parts.append(_text(18, 346, "images that leave at each exit", "start", FAINT))
-    spent = 1 / record["multiply_adds_saved"]
-    title = f"{reached[0]:,} images with {spent:.0%} of the multiply-adds"
-    return _svg(title, 362, parts)
+    whole, spent = 100 * model["accuracy"][-1], point["lazy_cost"] / model["costs"][-1]
+    parts += [
+        _text(18, 346, "images that leave at each exit", "start", FAINT),
+        _text(18, 374, f"accuracy {100 * point['accuracy']:.1f}%; if all go to the last exit {whole:.1f}%", "start"),
+    ]
+    title = f"{reached[0]:,} test images with {spent:.0%} of the multiply-adds"
+    return _svg(title, 390, parts)
 
 
 def thresholds() -> str:
@@ -260,16 +270,16 @@ def saved() -> str:
     cores = "two CPU cores" if cpu["threads"] == 2 else cpu["hardware"]
     groups = (
         (
-            f"{cpu['images']:,} images within a budget",
+            f"{cpu['images']:,} images within a budget of a third",
             (
                 ("multiply-adds", 1 / cpu["multiply_adds_saved"]),
                 (f"time, {cores}", 1 / cpu["time_saved"]),
                 (f"time, {gpu['hardware'].removeprefix('NVIDIA ')} GPU", 1 / gpu["time_saved"]),
             ),
         ),
-        ("one image: time to the first answer", ((cores, engines["batch_1"]["first_over_whole"]),)),
+        ("one image, until the first answer", ((f"time, {cores}", engines["batch_1"]["first_over_whole"]),)),
     )
-    parts, y = [], 66.0
+    parts, y = [_text(18, 48, "speed benchmark, 7 exits, 32 x 32 pixels", "start", FAINT)], 82.0
     for title, bars in groups:
         parts.append(_text(18, y, title, "start", weight=600))
         for label, share in bars:
@@ -282,7 +292,7 @@ def saved() -> str:
             ]
         y += 44
     parts.append(_text(210, y - 8, "of what the whole network takes", "start", FAINT))
-    return _svg("What is saved (measured, 7 exits, 32 x 32 pixels)", y + 8, parts)
+    return _svg("Cost compared with the whole network", y + 8, parts)
 
 
 # Pieces
@@ -366,13 +376,22 @@ def _path(points: Iterable[tuple[float, float]]) -> str:
     return f'<polyline points="{corners}" fill="none" stroke="{INK}" stroke-width="2"/>'
 
 
-def _photo(x: float, y: float) -> str:
-    """A picture in its frame."""
-    hills = f"M{x} {y + 52} L{x + 20} {y + 26} L{x + 34} {y + 42} L{x + 44} {y + 32} L{x + 60} {y + 52} z"
-    return (
-        _box(x, y, 60, 60, "#ffffff")
-        + f'<path d="{hills}" fill="{EXITS[2]}"/>'
-        + f'<circle cx="{x + 44}" cy="{y + 16}" r="6" fill="{EXITS[4]}"/>'
+def _cat(x: float, y: float) -> str:
+    """The face of one, in its frame."""
+    ears = f"M{x + 14} {y + 30} l1 -22 l13 10 h4 l13 -10 l1 22 z"
+    return "".join(
+        [
+            _box(x, y, 60, 60, "#ffffff"),
+            f'<path d="{ears}" fill="{EXITS[5]}"/>',
+            f'<ellipse cx="{x + 30}" cy="{y + 34}" rx="18" ry="17" fill="{EXITS[5]}"/>',
+            *(f'<circle cx="{x + eye}" cy="{y + 31}" r="2.6" fill="{INK}"/>' for eye in (23, 37)),
+            f'<path d="M{x + 27} {y + 38} h6 l-3 4 z" fill="{INK}"/>',
+            *(
+                f'<path d="M{x + 30 + side * 6} {y + 41 + fall} l{side * 15} {fall * 2 - 1}" stroke="{INK}"/>'
+                for side in (-1, 1)
+                for fall in (0, 2)
+            ),
+        ]
     )
 
 

@@ -13,6 +13,8 @@ __all__ = ["draw_svg", "draw_text"]
 
 _PITCH = 58  # between the centres of neighbouring cells
 _LEFT, _TOP = 100, 76  # centre of the first cell
+_NARROWEST = 540  # with room for a title
+_LEGEND_ROW = 20
 _INK, _FAINT = "#2b3137", "#8b949e"
 
 
@@ -42,8 +44,9 @@ def draw_svg(grid: Grid, title: str = "", last_layer: int | None = None) -> str:
     """The grid, or its first layers, as one SVG: cells coloured by the stage that computes them."""
     layers = 1 + min(max(cell.layer for cell in grid.cells), grid.config.depth if last_layer is None else last_layer)
     shown = [cell for cell in grid.cells if cell.layer < layers]
-    width = max(_LEFT + layers * _PITCH, 710)
-    height = _TOP + grid.config.scales * _PITCH + 64
+    width = max(_LEFT + layers * _PITCH, _NARROWEST)
+    legend = _legend(grid, shown, width)
+    height = _TOP + grid.config.scales * _PITCH + 44 + _LEGEND_ROW * (1 + max(row for row, *_ in legend))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'font-family="system-ui, sans-serif" font-size="13" fill="{_INK}" role="img" aria-label="{escape(title)}">',
@@ -54,7 +57,7 @@ def draw_svg(grid: Grid, title: str = "", last_layer: int | None = None) -> str:
         *_arrows(grid, shown),
         *_cells(grid, shown),
         *_exits(grid, shown),
-        *_legend(grid, shown, height - 18),
+        *_draw_legend(legend, _TOP + grid.config.scales * _PITCH + 46),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -81,6 +84,7 @@ def _colour(stage: int, stages: int) -> str:
 
 
 def _axes(grid: Grid, layers: int) -> Iterator[str]:
+    yield _text(_LEFT - _PITCH / 2, _TOP - 26, "layer", anchor="end", extra=f'fill="{_FAINT}"')
     for layer in range(layers):
         x, _ = _centre(Cell(layer, 1))
         yield _text(x, _TOP - 26, "seed" if layer == 0 else str(layer), extra=f'fill="{_FAINT}" font-size="12"')
@@ -138,17 +142,30 @@ def _exits(grid: Grid, shown: list[Cell]) -> Iterator[str]:
     yield _text(_LEFT - _PITCH / 2, row + 4, "exits", anchor="end", extra=f'fill="{_FAINT}"')
 
 
-def _legend(grid: Grid, shown: list[Cell], y: float) -> Iterator[str]:
-    x = _LEFT - _PITCH / 2
-    for kind, label in (("regular", "regular convolution"), ("strided", "strided convolution")):
-        yield _line(x, y - 4, x + 26, y - 4, kind)
-        yield _text(x + 34, y, label, anchor="start", extra='font-size="12"')
-        x += 168
+def _legend(grid: Grid, shown: list[Cell], width: float) -> list[tuple[int, float, str, str]]:
+    """Row, place, sign and words of each entry, in as many rows as they take."""
+    entries = [("regular", "regular convolution", 168), ("strided", "strided convolution", 168)]
     if any(grid.cells[cell].transition is not None for cell in shown):
-        yield _transition_bar(x + 2, y - 4, 9)
-        yield _text(x + 12, y, "transition", anchor="start", extra='font-size="12"')
-        x += 88
-    yield _text(x, y, "colour: stage; number: channels", anchor="start", extra='font-size="12"')
+        entries.append(("transition", "transition", 88))
+    entries.append(("", "colour: stage; number: channels", 200))
+    placed, row, x = [], 0, _LEFT - _PITCH / 2
+    for sign, words, wide in entries:
+        if x + wide > width:
+            row, x = row + 1, _LEFT - _PITCH / 2
+        placed.append((row, x, sign, words))
+        x += wide
+    return placed
+
+
+def _draw_legend(legend: list[tuple[int, float, str, str]], top: float) -> Iterator[str]:
+    for row, x, sign, words in legend:
+        y = top + _LEGEND_ROW * row
+        if sign == "transition":
+            yield _transition_bar(x + 2, y - 4, 9)
+        elif sign:
+            yield _line(x, y - 4, x + 26, y - 4, sign)
+        indent = {"": 0, "transition": 12}.get(sign, 34)
+        yield _text(x + indent, y, words, anchor="start", extra='font-size="12"')
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
