@@ -17,6 +17,7 @@ from accuracy import (
     budgeted_chart,
     budgeted_table,
     certainty,
+    gain,
     headline,
     models_table,
     read_result,
@@ -94,7 +95,7 @@ def costs_table() -> Iterator[str]:
 
 
 def throughput_table() -> Iterator[str]:
-    yield "| network | batch | images/s | of it outside the step | peak memory | first step after |"
+    yield "| network | batch | images/s | time outside the training step | peak memory | time to first step |"
     yield "|---|---|---|---|---|---|"
     for path in sorted((ROOT / "results").glob("throughput_*.json")):
         record = json.loads(path.read_text())
@@ -129,8 +130,8 @@ def engines_table() -> Iterator[str]:
         found = engines[f"batch_{batch}"]
         low, high = found["stages_over_whole_quartiles"]
         yield (
-            f"| 7 exits, batch {batch}, on two CPU cores | {found['stages_ms']:.1f} ms in stages, "
-            f"{found['stages_over_whole']:.2f} times as long as one ONNX graph (quartiles {low:.2f} to {high:.2f}); "
+            f"| 7 exits, batch {batch}, on two CPU cores | {found['stages_ms']:.1f} ms in stages: "
+            f"{found['stages_over_whole']:.2f} times the time of one ONNX graph (quartiles {low:.2f} to {high:.2f}); "
             f"the first exit after {found['first_over_whole']:.0%} of that graph's time; PyTorch eager takes "
             f"{found['eager_over_stages']:.1f} times as long as the stages |"
         )
@@ -138,18 +139,20 @@ def engines_table() -> Iterator[str]:
         found = json.loads(path.read_text())
         yield (
             f"| {found['images']:,} images, a third of the multiply-adds, {found['hardware']} "
-            f"| {found['time_saved']:.2f} times faster ({found['time_over_multiply_adds']:.2f} of what the "
-            f"multiply-adds saved); {found['waste']:.2f} times as long as these stages alone, in full batches |"
+            f"| {found['time_saved']:.2f} times faster, with {found['multiply_adds_saved']:.2f} times fewer "
+            f"multiply-adds; {abs(found['waste'] - 1):.0%} {'over' if found['waste'] > 1 else 'under'} the time of the "
+            "same stages timed alone, in full batches |"
         )
     yield f"| 100,000 images from a generator | {memory['ratio']:.2f} times the memory of 10,000 |"
     yield (
-        f"| deadlines | {deadlines['late_share']:.1%} late by a millisecond (plain runs: "
-        f"{deadlines['floor_share']:.1%}), {deadlines['exits_from_oracle']:.2f} exits from an "
-        f"oracle; newest answer within {deadlines['latest_p99_ms']:.3f} ms (99th percentile) |"
+        f"| deadlines | {deadlines['late_share']:.1%} missed by over 1 ms (of plain runs through all exits, "
+        f"{deadlines['floor_share']:.1%} took over 1 ms longer than their median); on average "
+        f"{deadlines['exits_from_oracle']:.2f} exits from the best choice; `latest()` returns within "
+        f"{deadlines['latest_p99_ms']:.3f} ms (99th percentile) |"
     )
     yield (
-        f"| a policy for {policies['images']:,} images and {policies['exits']} exits | paper "
-        f"{1e3 * fits['paper']:.0f} ms, accuracy {fits['accuracy']:.2f} s |"
+        f"| fitting a policy to {policies['images']:,} images and {policies['exits']} exits | "
+        f"{1e3 * fits['paper']:.0f} ms with `paper`, {fits['accuracy']:.2f} s with `accuracy` |"
     )
 
 
@@ -162,19 +165,20 @@ def install_size() -> Iterator[str]:
         "this package with its models": ("msdnet",),
         "Pillow": ("PIL", "pillow.libs"),
     }
-    shares = ", ".join(f"{sum(disk[name] for name in names) / 1e6:.0f} {part}" for part, names in parts.items())
+    shares = ", ".join(f"{part} {sum(disk[name] for name in names) / 1e6:.0f} MB" for part, names in parts.items())
     yield f"\n`pip install .` downloads {downloaded:.0f} MB and takes {taken:.0f} MB on disk (Linux on x86-64, Python"
-    yield f"{found['python']}): {shares}; the rest is the command line's."
-    yield f"`make demo` took {found['demo_seconds']:.0f} s in a fresh clone, `msdnet demo` {startup['demo']:.0f} s"
-    yield f"thereafter, `msdnet classify` of one image {startup['classify']:.1f} s, all on two CPU cores.\n"
+    yield f"{found['python']}), of which {shares}; the rest is for the command line."
+    yield f"On two CPU cores, `make demo` took {found['demo_seconds']:.0f} s in a fresh clone, `msdnet demo`"
+    yield f"{startup['demo']:.0f} s after that, and `msdnet classify` of one image {startup['classify']:.1f} s.\n"
 
 
 def service_deadlines() -> Iterator[str]:
     found = read_result("service_cpu")
-    yield f"| threads | beside it | answers after {found['deadline_ms']} ms | mean exit | load |"
+    late = f"late answers (after {found['deadline_ms']} ms)"
+    yield f"| threads | other work on the machine | {late} | mean exit | load average |"
     yield "|---|---|---|---|---|"
     for one in found["deadlines"]:
-        beside = "a busy loop" if one["busy_loops"] else "nothing of ours"
+        beside = "one busy loop" if one["busy_loops"] else "none of ours"
         yield (
             f"| {one['threads']} | {beside} | {one['late_share']:.0%} | {one['mean_exit']:.1f} | {one['load']:.1f} |"
         )
@@ -249,10 +253,10 @@ def verdicts() -> Iterator[str]:
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
     sums = sum(bool(claim.parts) and not finding.holds for claim, finding in judged.items())
     yield (
-        f"\nOf {len(_judged())} claims of the paper {held} were found true and {len(judged) - held} false "
-        f"(sums of others among these: {sums}, true in part: {in_part}); {len(_judged()) - len(judged)} are not "
-        f"measured yet, or cannot be here.\n"
-        f"{at_once} of the judged take no experiment: costs are counted, or a model of the package is known.\n"
+        f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold and "
+        f"{len(judged) - held} do not (of these, {in_part} hold in part, and {sums} only summarise other claims).\n"
+        f"The other {len(_judged()) - len(judged)} are not measured yet, or cannot be measured here. {at_once} of the "
+        f"{len(judged)} needed no training: costs were counted, or a model of the package was used.\n"
     )
 
 
@@ -339,6 +343,7 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "service_deadlines": service_deadlines,
     "service_first_calls": service_first_calls,
     "service_memory": service_memory,
+    "gain": gain,
     "headline": headline,
     "certainty": certainty,
     "models": models_table,
