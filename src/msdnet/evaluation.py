@@ -139,7 +139,7 @@ class Evaluation:
         return AnytimeCurve(self._costs(whole), self.accuracy)
 
     def at(self, budget: Amount, *, method: Method = "accuracy", whole: bool = False) -> BudgetPoint:
-        """What a budget brings, its thresholds fitted on the model's held-out images.
+        """Accuracy and cost at a budget, with thresholds fitted on the model's held-out images.
 
         - whole: budget and cost count whole layers up to an exit, as published figures do
         """
@@ -147,7 +147,7 @@ class Evaluation:
         return budget_point(self.model.manifest.name, policy, self.confidence, self.correct, self.model.costs)
 
     def at_exits(self, exit_indices: ArrayLike) -> ExitsPoint:
-        """What it brings to let each image go at an exit, whatever rule chose it.
+        """Accuracy and cost if each image leaves at the given exit, whatever rule chose it.
 
         - exit_indices: (images), from 0; the exits of a `Result` count from 1
         """
@@ -213,7 +213,7 @@ def budget_point(
     correct: NDArray[np.bool_],
     lazy_costs: Sequence[int],
 ) -> BudgetPoint:
-    """What a fitted policy brings on images of these confidences and answers, both (images, exits).
+    """Accuracy and cost of a fitted policy on images of these confidences and answers, both (images, exits).
 
     - lazy_costs: what is really computed to reach each exit; the policy's own costs may count whole layers
     """

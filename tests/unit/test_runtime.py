@@ -319,7 +319,7 @@ def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     ElementTree.fromstring(f"<div>{shown}</div>")
     assert shown.count("<tr>") == 4
     assert f"<td>3</td><td>{model.costs[-1] / 1e6:,.2f} M</td><td>100%</td>" in shown
-    assert "% right, held-out" in shown
+    assert "accuracy in %, held-out" in shown
 
 
 # What is computed, and what is not

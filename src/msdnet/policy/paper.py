@@ -1,8 +1,8 @@
-"""The paper's policy (section 4): exits are left with a constant probability q, whatever the image.
+"""The paper's policy (section 4): exit k answers the share q_k = z (1-q)^(k-1) q of all images.
 
-Of the images that reach an exit, the share q leaves there, so exit k answers q_k = z (1-q)^(k-1) q of all. That covers
-budgets up to the average of the exits' costs. Here the ratio r = 1 - q of each share to the one before may also be
-above 1 (late exits are favoured), which covers all budgets from the first exit's cost to the last's.
+The z makes the shares add up to 1, so each share is r = 1 - q times the one before it. With 0 < q < 1 that covers
+budgets up to the average of the exits' costs. Here r may also be above 1 (late exits are favoured), which covers all
+budgets from the first exit's cost to the last's.
 """
 
 import numpy as np

@@ -46,11 +46,11 @@ class SpendingRule(ABC):
     """
 
     measure: Measure = "largest"
-    """Of the confidences that it is told of."""
+    """Of the confidences that it gets."""
     exit_count: int | None = None
     """Of the network that it is for; none: any network."""
     at_a_time: int | None = None
-    """At most so many images may be under way; none: as many as one likes."""
+    """At most so many images may be in progress; none: as many as one likes."""
 
     def arrive(self, images: NDArray[np.integer]) -> None:  # noqa: B027  (most rules need not know)
         """Images of these numbers are about to take the first stage."""

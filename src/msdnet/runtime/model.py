@@ -49,7 +49,7 @@ class Model:
     - classify: many images within a budget; shared_budget: in several calls; stream: images that keep coming
     - every_exit: what all exits say of many images
     - anytime, answer, start: one image, better and better until time is up
-    - policy, profile: what a budget brings, and what a stage takes on this machine
+    - policy, profile: the thresholds for a budget, and the time of each stage on this machine
     """
 
     def __init__(self, bundle: Bundle, engine: Engine) -> None:
@@ -117,7 +117,7 @@ class Model:
         - steady: the average is held while the images drift from what the model was fitted to
         - batch: images that are computed together; by default what suits the engine. A steady budget takes at most 32
         - probabilities: keep those of all classes, not only the likeliest
-        - watch: told of the images that leave, as they do, and of their exit (from 1, as in the result)
+        - watch: called whenever images leave, with the images and their exit (from 1, as in the result)
         - unreadable: a file or picture that cannot be read ends it with an error that says which (`fatal`), or gets no
           label, and says why (`skip`): `result.errors`, and `error` of each
         """
@@ -411,10 +411,10 @@ class Model:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: what each exit costs, and how often it was right about held-out images."""
+        """For notebooks: cost and accuracy of each exit."""
         measured = {"held-out": self.manifest.held_out, "test": self.manifest.test}
         known = {name: values.accuracy for name, values in measured.items() if values is not None}
-        head = ["exit", "multiply-adds", "of the full", *(f"% right, {name}" for name in known)]
+        head = ["exit", "multiply-adds", "of full cost", *(f"accuracy in %, {name}" for name in known)]
         rows = [
             [str(exit + 1), f"{cost / 1e6:,.2f} M", f"{cost / self.costs[-1]:.0%}"]
             + [f"{100 * accuracy[exit]:.1f}" for accuracy in known.values()]
