@@ -355,13 +355,21 @@ def _text(x: float, y: float, words: str, colour: str, anchor: str, extra: str =
 
 
 def _wide(words: str) -> float:
-    """How wide a text is, at most: there is nobody to ask."""
-    return 6.6 * len(words)
+    """How wide a text is, at most: there is nobody to ask. Letters are about as wide as those of a wide font."""
+    return sum(_wide_letter(letter) for letter in words)
+
+
+def _wide_letter(letter: str) -> float:
+    if letter in " ijlft.,:;'|!()[]-":
+        return 4.2
+    if letter in "mwMW%@":
+        return 11.0
+    return 8.6 if letter.isupper() else 7.3
 
 
 def _lines_of(words: str, across: float) -> list[str]:
     """A text in as many lines as it needs."""
-    return textwrap.wrap(words, max(1, int(across / _wide("w"))))
+    return textwrap.wrap(words, max(1, int(across * len(words) / max(1.0, _wide(words)))))
 
 
 def _document(title: str, parts: Sequence[str], palette: Palette, width: int, height: float = _HEIGHT) -> str:
