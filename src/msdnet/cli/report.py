@@ -14,7 +14,7 @@ from msdnet.extras import install
 from msdnet.places import check_file_writable, check_folder_writable
 
 if TYPE_CHECKING:
-    from msdnet.files import Unreadable
+    from msdnet.pixels import Unreadable
 
 __all__ = ["report"]
 

@@ -22,9 +22,9 @@ from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, UnreadableImageError
-from msdnet.files import LabelledFile, Part, Unreadable, digest, divide, find_images, some_names
+from msdnet.files import LabelledFile, Part, digest, divide, find_images, some_names
 from msdnet.machine import cores
-from msdnet.pixels import centre, cropped, opened, reason, usual_resize
+from msdnet.pixels import Unreadable, centre, cropped, opened, reason, usual_resize
 
 __all__ = ["FolderData"]
 

@@ -3,7 +3,7 @@
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images, some_names
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out, hold_out_by_class
+from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class
 from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
 
@@ -17,7 +17,6 @@ __all__ = [
     "LabelledFile",
     "Part",
     "TrainedOn",
-    "Unreadable",
     "cifar_classes",
     "data_root",
     "dataset_at",

@@ -6,11 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-__all__ = ["Part", "TrainedOn", "Unreadable", "fingerprint", "hold_out", "hold_out_by_class"]
+__all__ = ["Part", "TrainedOn", "fingerprint", "hold_out", "hold_out_by_class"]
 
 Part = Literal["train", "held_out", "test"]
-Unreadable = Literal["fatal", "skip"]
-"""What an image that cannot be read means: the end, or a warning."""
 
 
 class TrainedOn(NamedTuple):
