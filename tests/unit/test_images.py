@@ -166,6 +166,30 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         pixels_of(tmp_path / "gone.jpg", SPEC)
 
 
+def cut_off(folder: Path) -> Path:
+    """A photo whose file breaks off: its head is in order, and tells its size."""
+    whole = folder / "whole.jpg"
+    Image.fromarray(noise(100, 100, 3)).save(whole)
+    broken = folder / "cut.jpg"
+    broken.write_bytes(whole.read_bytes()[:2000])
+    return broken
+
+
+def test_a_picture_that_cannot_be_decoded_is_treated_like_its_file(tmp_path: Path) -> None:
+    path, good = cut_off(tmp_path), noise(8, 8, 3)
+    with Image.open(path) as picture:
+        for image in (path, picture, path.read_bytes()):
+            with pytest.raises(ValueError, match=r"^image 1: .*: cannot be read .*truncated"):
+                list(batches([good, image], SPEC, 4))
+            unread: dict[int, str] = {}
+            (read,) = batches([good, image, good], SPEC, 4, unread)
+            assert (len(read), list(unread)) == (2, [1])
+        with pytest.raises(ValueError, match=r"cut\.jpg: cannot be read"):
+            pixels_of(picture, SPEC)
+    with pytest.raises(ValueError, match=r"^picture: cannot be read \(images must have pixels"):
+        pixels_of(Image.new("RGB", (0, 4)), SPEC)
+
+
 def test_what_is_not_even_iterable_is_refused() -> None:
     with pytest.raises(TypeError, match="images must be arrays, pictures, paths"):
         batches(3, SPEC, 4)  # type: ignore[arg-type]
