@@ -61,6 +61,12 @@ def test_a_column_of_paths_is_a_list_of_them(tmp_path: Path) -> None:
 
     Image.fromarray(noise(8, 8, 3)).save(tmp_path / "image.png")
     assert gathered(Column([tmp_path / "image.png"] * 3)).shape == (3, 8, 8, 3)
+    for dtype in (str, object):
+        paths = np.array([str(tmp_path / "image.png")] * 3, dtype=dtype)
+        assert gathered(paths).shape == (3, 8, 8, 3)
+        assert count_of(paths) == 3
+    with pytest.raises(ValueError, match=r"image 0: .* must have the shape .*, got \(3,\)"):
+        gathered(np.zeros(3, np.uint8))
 
 
 def test_the_callers_picture_is_left_as_it_is(tmp_path: Path) -> None:

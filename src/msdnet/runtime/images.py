@@ -25,7 +25,7 @@ Encoded: TypeAlias = Image.Image | str | os.PathLike[str] | IO[bytes] | bytes
 ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Encoded
 """One image: an array or tensor (H, W, C), a picture, the path of a file, an open one, or what a file holds."""
 Images: TypeAlias = ImageLike | Iterable[ImageLike]
-"""One, an array (N, H, W, C) of them, or any iterable of images and such arrays."""
+"""One, an array (N, H, W, C) of them, or any iterable (an array of paths, too) of images and such arrays."""
 Pixels: TypeAlias = NDArray[Any]
 
 
@@ -128,8 +128,11 @@ def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
 
 
 def _as_array(images: Any) -> Any:
-    """A tensor as the array that it is. What has one axis is not pixels, but may be a column of paths."""
-    if isinstance(images, np.ndarray | Image.Image) or getattr(images, "ndim", 0) < 2:
+    """A tensor as the array that it is; a column of paths, which has one axis and is not pixels, as what lists them."""
+    if isinstance(images, np.ndarray):
+        listed = images.ndim == 1 and images.dtype.kind in "UTO"  # text of either kind, or objects
+        return images.tolist() if listed else images
+    if isinstance(images, Image.Image) or getattr(images, "ndim", 0) < 2:
         return images
     return np.asarray(images) if hasattr(images, "__array__") else images
 
