@@ -1,5 +1,6 @@
 """The `msdnet` command. What a command needs beyond the small install is imported inside it."""
 
+import io
 import sys
 import warnings
 from importlib import import_module
@@ -35,6 +36,7 @@ for command in (demo, classify, budget, profile, models, evaluate, report, prese
 
 def main() -> None:
     """Run the command line; an error that a user can mend is one line on stderr."""
+    _escape_what_cannot_be_written()
     warnings.showwarning = _warn
     # Odd metadata of an image are no matter to its pixels. Here, once: this process is the command's own.
     warnings.filterwarnings("ignore", module=r"PIL\.")
@@ -45,6 +47,13 @@ def main() -> None:
         raise  # no extra brings it: not for a user to mend
     except (OSError, ValueError, TypeError, ImportError, ArithmeticError) as error:
         _fail(text_of(error))
+
+
+def _escape_what_cannot_be_written() -> None:
+    """The encoding of a pipe or a file may lack a letter of some name, which is no reason to lose all answers."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -10,7 +10,7 @@ import typer
 from msdnet.amounts import four_digits, parse_budgets
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, Threads
-from msdnet.cli.tables import print_table
+from msdnet.cli.tables import bar, print_table
 from msdnet.places import check_svg_writable
 from msdnet.writing import write_output
 
@@ -82,10 +82,10 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     right = [Column(name, justify="right") for name in ("budget", "of the full", "spent", "% right")]
     table = Table(*right, f"from {100 * least:.1f} to {100 * (least + span):.1f}", box=None)
     for row in rows:
-        bar = "\u2588" * round(1 + (_BAR - 1) * (row["accuracy"] - least) / span)
+        shown = bar(round(1 + (_BAR - 1) * (row["accuracy"] - least) / span))
         share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
         spent = f"{four_digits(row['spent'] / 1e6)} M"
-        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}", bar)
+        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}", shown)
     print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None

@@ -148,7 +148,7 @@ def _print_line(line: str) -> None:
         typer.echo(line)
     except BrokenPipeError:  # nobody reads on, as behind `| head`: other tools end by the signal, and without a word
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes when it ends
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(128 + getattr(signal, "SIGPIPE", 13))  # its number where there is one; Windows has none
 
 
 def _tell_of_deadline(model: "Model", late: int, answers: int, *, possible: bool) -> None:
