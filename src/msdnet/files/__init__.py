@@ -1,7 +1,16 @@
 """Labelled images on disk: where they are, which part of a data set each belongs to, and reading them without torch."""
 
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images, some_names
+from msdnet.files.folder import (
+    DividedFolder,
+    LabelledFile,
+    composed,
+    digest,
+    divide,
+    find_classes,
+    find_images,
+    some_names,
+)
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class
 from msdnet.files.root import data_root, download_folder
@@ -18,6 +27,7 @@ __all__ = [
     "Part",
     "TrainedOn",
     "cifar_classes",
+    "composed",
     "data_root",
     "dataset_at",
     "digest",
