@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 from msdnet.version import VERSION
 
 __all__ = ["cores", "describe_machine"]
+
+# Where Linux tells of the processor, and of the board that it is on: for ARM the first often names neither.
+_CPUINFO, _BOARD = Path("/proc/cpuinfo"), Path("/proc/device-tree/model")
 
 
 def cores() -> int:
@@ -28,10 +32,14 @@ def describe_machine() -> dict[str, str | int]:
 
 
 def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    """What the system calls it; if nothing, its architecture."""
+    told = dict(re.findall(r"^([^:\n]*\w)\s*:[ \t]*(.*\S)", _text(_CPUINFO), re.MULTILINE))
+    names = (told.get("model name"), told.get("Model"), told.get("Hardware"), _text(_BOARD).strip("\0\n"))
+    return next(filter(None, names), platform.processor() or platform.machine())
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
 
 
 def _commit() -> str:
