@@ -1,15 +1,14 @@
 """`msdnet budget` and `msdnet profile`: what a budget brings, and what a stage takes here."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from msdnet.amounts import four_digits, parse_budgets
-from msdnet.cli.names import complete_models
-from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, Threads
+from msdnet.cli.inputs import that_reach
+from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, ModelArgument, Threads
 from msdnet.cli.tables import bar, print_table
 from msdnet.places import check_svg_writable
 from msdnet.writing import write_output
@@ -17,16 +16,8 @@ from msdnet.writing import write_output
 if TYPE_CHECKING:
     from msdnet.runtime import Model
 
-__all__ = ["budget", "profile", "that_reach"]
+__all__ = ["budget", "profile"]
 
-ModelName = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model of the package (`msdnet models`), or a bundle's folder.",
-        autocompletion=complete_models,
-    ),
-]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the curve into this SVG file.")]
 Batches = Annotated[str | None, typer.Option(metavar="SIZES", help="Sizes of batches to measure: 1,32.")]
 Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to measure each size.")]
@@ -34,7 +25,9 @@ Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to mea
 _BAR = 30  # characters
 
 
-def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False) -> None:
+def budget(
+    model: ModelArgument = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False
+) -> None:
     """What accuracy to expect at which budget.
 
     It is that of the held-out images that the thresholds are fitted to.
@@ -63,15 +56,6 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
     _print(loaded, rows)
     if plot is not None:
         typer.echo(f"wrote {plot}")
-
-
-def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]:
-    """The budgets that a model can keep; the others are told of."""
-    too_low = [f"{four_digits(budget / 1e6)} M" for budget in budgets if budget < least]
-    if too_low:
-        told = f"{name} has no figures for {', '.join(too_low)}"
-        typer.echo(f"msdnet: {told}: its first exit takes {four_digits(least / 1e6)} M", err=True)
-    return [budget for budget in budgets if budget >= least]
 
 
 def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
@@ -105,7 +89,7 @@ def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
 
 
 def profile(
-    model: ModelName = DEFAULT_MODEL,
+    model: ModelArgument = DEFAULT_MODEL,
     batches: Batches = None,
     seconds: Seconds = 1.0,
     threads: Threads = None,

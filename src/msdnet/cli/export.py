@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.amounts import counted
-from msdnet.cli.options import Device, SkipUnreadable
+from msdnet.cli.options import Device, SkipUnreadable, Test
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ ENOUGH = 200  # held-out images, for thresholds that are more than a guess
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished training.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the bundle; it must not be there yet.")]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="What the model is called. Default: the folder's name.")]
-Data = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
+Moved = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
 HeldOut = Annotated[bool, typer.Option(help="Look at the held-out images; without them the bundle can keep no budget.")]
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
-Test = Annotated[bool, typer.Option("--test", help="Look at the test images, and write the accuracies down.")]
 Averaging = Annotated[
     str | None,
     typer.Option(
@@ -39,7 +38,7 @@ def export(
     run: Run,
     out: Out,
     name: Name = None,
-    data: Data = None,
+    data: Moved = None,
     held_out: HeldOut = True,
     half: Half = False,
     calibrate: Calibrate = False,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msdnet.bundle import is_run
-from msdnet.cli.models import SAMPLES, open_images
+from msdnet.cli.inputs import SAMPLES, open_images
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Dataset, SkipUnreadable
+from msdnet.cli.options import Classes, Dataset, ReportFile, SkipUnreadable
 from msdnet.extras import install
 from msdnet.places import check_file_writable, check_folder_writable
 
@@ -26,8 +26,7 @@ Target = Annotated[
         autocompletion=complete_models,
     ),
 ]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
-Data = Annotated[
+JudgedOn = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
@@ -42,8 +41,8 @@ Figures = Annotated[
 
 def report(
     target: Target,
-    out: Out = Path("report.html"),
-    data: Data = None,
+    out: ReportFile = Path("report.html"),
+    data: JudgedOn = None,
     dataset: Dataset = None,
     classes: Classes = None,
     figures: Figures = None,

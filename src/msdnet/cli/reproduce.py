@@ -13,7 +13,18 @@ import typer
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers, refuse_useless
+from msdnet.cli.options import (
+    BatchSize,
+    Classes,
+    Data,
+    Device,
+    Epochs,
+    Json,
+    SkipUnreadable,
+    Subset,
+    Workers,
+    refuse_useless,
+)
 from msdnet.naming import a_few
 from msdnet.places import check_folder_writable, instead_of_folder
 
@@ -31,13 +42,6 @@ Draw = Annotated[bool, typer.Option("--draw", help="Draw from the results that a
 Only = Annotated[
     list[str] | None, typer.Option(metavar="SYSTEM", help="Train and measure this alone; may be given several times.")
 ]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Where the data are. Default: MSDNET_DATA, or else a download; for the gallery the images of the package.",
-    ),
-]
 Results = Annotated[
     Path | None,
     typer.Option(
@@ -54,13 +58,7 @@ Runs = Annotated[
 ]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="For figures. Default: figures/ among results.")]
 AtOnce = Annotated[int, typer.Option(metavar="N", help="Networks that are trained side by side on a GPU.")]
-Epochs = Annotated[
-    int | None, typer.Option(metavar="N", help="Other than the experiment's: a try, of which all titles tell.")
-]
-BatchSize = Annotated[
-    int | None, typer.Option(metavar="N", help="Other than the recipe's: a try. The learning rate follows.")
-]
-ModelName = Annotated[
+GalleryModel = Annotated[
     str | None,
     typer.Option(
         "--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.", autocompletion=complete_models
@@ -85,13 +83,15 @@ def reproduce(
     workers: Workers = None,
     skip_unreadable: SkipUnreadable = False,
     device: Device = None,
-    model: ModelName = None,
+    model: GalleryModel = None,
     classes: Classes = None,
     as_json: Json = False,
 ) -> None:
     """Repeat one of the paper's experiments.
 
     What is missing is trained and measured, then figures are drawn. It can be stopped and started again at any time.
+    With --epochs, --batch-size or --subset it is a try, of which all titles tell. The gallery trains nothing, and by
+    default its images are those of the package.
 
     Example: msdnet reproduce anytime-cifar100 --plan
     """

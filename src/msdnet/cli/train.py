@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.amounts import counted, in_millions
-from msdnet.cli.networks import read_network
-from msdnet.cli.options import Device, SkipUnreadable, Subset, Workers, called, refuse_useless
+from msdnet.cli.inputs import read_network
+from msdnet.cli.options import (
+    BatchSize,
+    Data,
+    Device,
+    Epochs,
+    SkipUnreadable,
+    Subset,
+    Test,
+    Workers,
+    called,
+    refuse_useless,
+)
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -20,13 +31,6 @@ RecipeName = Annotated[
     str | None,
     typer.Argument(
         metavar="RECIPE", help="paper, paper_imagenet, fast, best, teacher, taught, compare, or a .toml of your own."
-    ),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA, or else a download.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for the run; it must not hold one yet.")]
@@ -53,12 +57,6 @@ Start = Annotated[
         help="Start with its weights: one of `msdnet models`, or the folder of a bundle or of a finished run.",
     ),
 ]
-Epochs = Annotated[
-    int | None, typer.Option(metavar="EPOCHS", help="Train longer or shorter; the schedule moves along.")
-]
-BatchSize = Annotated[
-    int | None, typer.Option(metavar="IMAGES", help="Other than the recipe's; the learning rate follows.")
-]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Weights, order of images and augmentation follow from it.")]
 HeldOut = Annotated[
     int | None,
@@ -74,7 +72,6 @@ ImageSize = Annotated[
     ),
 ]
 CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
-Test = Annotated[bool, typer.Option("--test", help="At the end, look at the test images once.")]
 # What does not define a run, and may change when it goes on.
 RESUMABLE = ("--data", "--teacher", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
 
