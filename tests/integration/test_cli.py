@@ -191,6 +191,32 @@ def test_what_is_for_folders_is_not_passed_over_with_cifar(option: list[str], tm
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train --resume RUN --skip-unreadable", "--skip-unreadable is of no use for a run on cifar10"),
+        ("train --resume RUN --workers 2", "--workers is of no use for a run on cifar10"),
+        ("export RUN --out new --skip-unreadable", "--skip-unreadable is of no use for a run on cifar10"),
+        ("export RUN --out new --no-held-out --data x", "--data is of no use for a bundle for which no images are"),
+        ("report RUN --skip-unreadable", "--skip-unreadable is of no use for a report without --data"),
+        ("report cifar10-small --dataset cifar10", "--dataset is of no use for a report without --data"),
+        ("report cifar10-small --data samples --skip-unreadable", "--skip-unreadable is of no use for cifar10 test"),
+        ("evaluate cifar10-small --data samples --skip-unreadable", "--skip-unreadable is of no use for cifar10 test"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(
+    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "RUN").mkdir()
+    facts = {"data": {"dataset": "cifar10"}, "network": {}, "recipe": {}, "seed": 0, "images": {}}
+    (tmp_path / "RUN/run.json").write_text(json.dumps(facts))
+    refused = run_here(*arguments.split())
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"msdnet: {message}")
+    assert [path.name for path in tmp_path.iterdir()] == ["RUN"]
+
+
 def test_who_forgot_to_name_the_data_is_told_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MSDNET_DATA", raising=False)
     refused = run_here("train", "fast", "--image-size", "64", "--out", str(tmp_path / "run"))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.amounts import counted
-from msdnet.cli.options import Device, SkipUnreadable, Test
+from msdnet.cli.inputs import cifar_of
+from msdnet.cli.options import Device, SkipUnreadable, Test, refuse_useless
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def export(
     """
     from msdnet.export import export_run
 
+    _check_useful(run, data, skip_unreadable, looks=held_out or test)
     bundle = export_run(
         run,
         out,
@@ -82,6 +84,14 @@ def export(
     if manifest.test is not None:
         typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
     typer.echo(f"classify with it: msdnet classify PICTURES --model {bundle.folder}")
+
+
+def _check_useful(run: Path, data: Path | None, skip_unreadable: bool, *, looks: bool) -> None:
+    if not looks:
+        reads = {"--data": data, "--skip-unreadable": skip_unreadable}
+        refuse_useless("a bundle for which no images are looked at (--no-held-out)", reads)
+    elif cifar := cifar_of(run):
+        refuse_useless(f"a run on {cifar}", {"--skip-unreadable": skip_unreadable})
 
 
 def _shares(part: str, measured: "Measured", images: str) -> str:

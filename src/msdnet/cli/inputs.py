@@ -1,19 +1,20 @@
-"""What several commands make of what was typed: labelled images, budgets, a network."""
+"""What several commands make of what was typed: labelled images, budgets, a network, a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from msdnet.amounts import four_digits
+from msdnet.cli.options import refuse_useless
 from msdnet.config import NetworkConfig
 
 if TYPE_CHECKING:
     from msdnet.files import Labelled
     from msdnet.runtime import Model
 
-__all__ = ["SAMPLES", "open_images", "read_network", "that_reach"]
+__all__ = ["SAMPLES", "cifar_of", "open_images", "read_network", "refuse_for_pixels", "that_reach"]
 
 SAMPLES = "samples"
 
@@ -52,6 +53,21 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
         if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
             raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")
     return images
+
+
+def refuse_for_pixels(images: "Labelled", options: Mapping[str, object]) -> None:
+    """CIFAR's images, and the samples, are pixels already: what tells how files are read is of no use for them."""
+    if not isinstance(images.images, list):
+        refuse_useless(images.name, options)
+
+
+def cifar_of(run: Path) -> str | None:
+    """Which CIFAR a run is trained on, if it is one: its images are no files to be decoded."""
+    from msdnet.files import CIFAR
+    from msdnet.training.record import read_run
+
+    dataset = read_run(run)["data"].get("dataset")  # data of somebody's own have none
+    return dataset if dataset in CIFAR else None
 
 
 def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]:

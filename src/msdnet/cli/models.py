@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.amounts import four_digits, in_millions, parse_budgets
-from msdnet.cli.inputs import open_images, that_reach
+from msdnet.cli.inputs import open_images, refuse_for_pixels, that_reach
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
 from msdnet.cli.tables import plain_console, print_table
@@ -105,6 +105,7 @@ def evaluate(
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
     wanted = None if budgets is None else _parse(budgets, loaded, whole)
     images = open_images(loaded, data, dataset, part)
+    refuse_for_pixels(images, {"--skip-unreadable": skip_unreadable})
     evaluations = [_evaluate(one, images, skip_unreadable, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [_points(one, asked, whole) for one in evaluations]

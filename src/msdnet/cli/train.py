@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.amounts import counted, in_millions
-from msdnet.cli.inputs import read_network
+from msdnet.cli.inputs import cifar_of, read_network
 from msdnet.cli.options import (
     BatchSize,
     Data,
@@ -115,6 +115,8 @@ def train(
         if resume is not None:
             fixed = (recipe, out, dataset, network, start, epochs, batch_size, subset, held_out)
             _check_alone(*fixed, seed or None, colour_jitter or None, image_size)
+            if cifar := cifar_of(resume):
+                refuse_useless(f"a run on {cifar}", {"--workers": workers, "--skip-unreadable": unreadable})
             summary = training.resume(resume, root=data, workers=workers, unreadable=unreadable, **either_way)
         elif recipe is None or out is None:
             raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
