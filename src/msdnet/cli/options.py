@@ -1,6 +1,6 @@
 """Options that several commands have, each written once: they are called, and mean, the same everywhere."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +28,7 @@ __all__ = [
     "Workers",
     "called",
     "refuse_useless",
+    "typed",
 ]
 
 DEFAULT_MODEL = "cifar10-anytime"
@@ -80,6 +81,20 @@ def called(context: typer.Context) -> str:
     """The command as it was called, `msdnet` or `msdnet --import MODULE`: what it says to type next needs the same."""
     module = context.find_root().params.get("module")
     return f"msdnet --import {module}" if module else "msdnet"
+
+
+def typed(context: typer.Context, *, besides: Collection[str]) -> dict[str, object]:
+    """The options that were typed, whatever their values, but for some (by the names of their arguments)."""
+    return {
+        parameter.opts[0]: context.params[name]
+        for parameter in context.command.params
+        if (name := str(parameter.name)) not in besides and _was_typed(context, name)
+    }
+
+
+def _was_typed(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def refuse_useless(where: str, options: Mapping[str, object]) -> None:

@@ -24,6 +24,7 @@ from msdnet.cli.options import (
     Subset,
     Workers,
     refuse_useless,
+    typed,
 )
 from msdnet.naming import a_few
 from msdnet.places import check_folder_writable, instead_of_folder
@@ -66,7 +67,13 @@ GalleryModel = Annotated[
 ]
 
 
+# What lists, and what draws a gallery, trains nothing: these alone change something there.
+OF_LISTS = ("name", "list_all", "as_json")
+OF_GALLERIES = ("name", "plan", "draw", "data", "results", "figures", "model", "classes", "as_json")
+
+
 def reproduce(
+    context: typer.Context,
     name: Name = None,
     list_all: ListAll = False,
     plan: Plan = False,
@@ -100,15 +107,14 @@ def reproduce(
 
     _check_mode(name, list_all, plan, draw)
     if list_all or name is None:
+        refuse_useless("a list", typed(context, besides=OF_LISTS))
         _list(name, as_json)
         return
-    trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
-    place = "reproduction" if set(trains.values()) == {None} else "try"
+    place = "reproduction" if {epochs, batch_size, subset} == {None} else "try"
     results, runs = _folder(results, "results", place), _folder(runs, "runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
-        reads = {"--workers": workers, "--skip-unreadable": skip_unreadable}
-        refuse_useless(name, {**trains, **reads, "--only": only, "--device": device, "--at-once": at_once != 1})
+        refuse_useless(name, typed(context, besides=OF_GALLERIES))
         show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     refuse_useless(name, {"--model": model, "--class": classes})
