@@ -310,6 +310,22 @@ def test_cifar_too_must_be_where_it_is_named(tmp_path: Path) -> None:
     assert "no cifar-100-binary/" in done.stderr
 
 
+def test_a_plan_tells_that_cifar_is_not_where_it_will_be_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msdnet.reproduce.plan._training_seconds", lambda *_: 1.0)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    plan = ["densenet-star", "--plan", "--only", "densenet_bc_16_12", *places]
+    for place, wrong in ((tmp_path, "no cifar-100-binary/"), (tmp_path / "gone", "no such folder")):
+        monkeypatch.setenv("MSDNET_DATA", str(place))
+        told = run(*plan)
+        assert (told.returncode, "training images: 45,000\n" in told.stdout) == (0, True)
+        assert told.stderr.startswith(f"msdnet: {place}: {wrong}")
+        assert told.stderr.endswith("; this plan is made as if it were there\n")
+    monkeypatch.delenv("MSDNET_DATA")
+    assert run(*plan).stderr == ""
+
+
 def test_a_plan_counts_the_images_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photos = paint_photos(tmp_path / "photos", images=30)
     places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]

@@ -315,6 +315,8 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     images, found = experiment.training_images, []
     assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
     workshop.tell(f"{experiment.title}; training images: {images:,}{assumed}")
+    if is_first() and workshop.data.root is None:
+        _tell_of_missing(experiment.dataset)
     for planned in make_plan(experiment, workshop.shelf, chosen, device=workshop.device):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
@@ -337,6 +339,19 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     )
     if names:
         workshop.tell(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
+
+
+def _tell_of_missing(dataset: str) -> None:
+    """A plan knows CIFAR's images without having them; the training will look for them where MSDNET_DATA says."""
+    from msdnet.data.download import fetch_cifar
+    from msdnet.files import CIFAR, data_root, find_cifar
+
+    if dataset not in CIFAR or data_root(None) is None:
+        return
+    try:
+        find_cifar(CIFAR[dataset], None, fetch_cifar)
+    except (FileNotFoundError, ValueError) as error:
+        typer.echo(f"msdnet: {error}; this plan is made as if it were there", err=True)
 
 
 def _draw(
