@@ -12,7 +12,7 @@ from msdnet.files.folder import (
     some_names,
 )
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class
+from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class, in_words
 from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
 
@@ -40,6 +40,7 @@ __all__ = [
     "hold_out",
     "hold_out_by_class",
     "images_below",
+    "in_words",
     "open_labelled",
     "read_cifar",
     "some_names",
