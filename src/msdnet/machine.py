@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msdnet.version import VERSION
 
-__all__ = ["cores", "describe_machine"]
+__all__ = ["cores", "describe_machine", "local_rank"]
 
 # Where Linux tells of the processor, and of the board that it is on: for ARM the first often names neither.
 _CPUINFO, _BOARD = Path("/proc/cpuinfo"), Path("/proc/device-tree/model")
@@ -18,6 +18,11 @@ _CPUINFO, _BOARD = Path("/proc/cpuinfo"), Path("/proc/device-tree/model")
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def local_rank() -> int:
+    """Which of the processes that torchrun started on this machine this is: the first where there are no others."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def describe_machine() -> dict[str, str | int]:

@@ -91,6 +91,26 @@ def test_where_folders_cannot_be_locked_training_says_what_it_needs(tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
+def test_of_several_processes_others_wait_for_the_first_to_speak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchrun ends them meanwhile, unless the fault is their own: then it is told after all."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    for arguments, code, told in (
+        (["show", "nothing"], 1, "msdnet: no network, model or folder is called 'nothing'"),
+        (["show", "--bad"], 2, "Usage: "),
+        (["presets"], 0, ""),
+    ):
+        monkeypatch.delenv("LOCAL_RANK", raising=False)
+        first = run_here(*arguments)
+        assert (first.returncode, waited) == (code, [])
+        assert first.stderr.startswith(told)
+        monkeypatch.setenv("LOCAL_RANK", "1")
+        other = run_here(*arguments)
+        assert (other.returncode, other.stdout, other.stderr) == (first.returncode, first.stdout, first.stderr)
+        assert waited == ([cli.PATIENCE] if code else [])
+        waited.clear()
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"msdnet {msdnet.__version__}\n"
 

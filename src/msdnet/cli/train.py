@@ -104,7 +104,7 @@ def train(
     Example: msdnet train fast --data cifar/ --out runs/first
     """
     from msdnet import training
-    from msdnet.training.distributed import is_first
+    from msdnet.training.distributed import is_first  # torchrun starts several, and one is enough to tell
     from msdnet.training.start import find_start
 
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
@@ -128,9 +128,10 @@ def train(
             own = None if network is None else read_network(network)
             summary = training.train(chosen, data=config, network=own, out=out, start=start, seed=seed, **either_way)
     except training.Interrupted as stop:
-        typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
+        if is_first():
+            typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    if is_first():  # torchrun starts several, and one is enough to tell
+    if is_first():
         _print_summary(summary)
         _tell_what_next(called(context), Path(str(resume or out)), finished, summary)
 
