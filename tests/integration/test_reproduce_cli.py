@@ -202,7 +202,7 @@ def test_how_images_are_read_makes_no_try(tmp_path: Path, monkeypatch: pytest.Mo
 def make_up_folder_results(folder: Path, data: Path, **changes: object) -> None:
     """Of the MSDNets and the rest of anytime-imagenet on this folder."""
     opened = open_data(DataConfig(dataset="folder", root=str(data)))
-    experiment = find_experiment("anytime-imagenet", classes=len(opened.classes))
+    experiment = find_experiment("anytime-imagenet", classes=opened.classes)
     for subject in experiment.everyone.values():
         exits = 1 if isinstance(subject, Trained) and subject.name not in MSDNETS else 5
         made = replace(
@@ -248,9 +248,9 @@ def test_claims_are_judged_neither_by_another_folder_nor_by_a_try(tmp_path: Path
     assert f"The paper's 2 claims that this touches cannot be judged: {why}.\n" in run(*draw).stdout
     assert {claim["reason"] for claim in json.loads(run(*draw, "--json").stdout)["claims"]} == {why}
     a_try = find_experiment("densenet-star").tried_with("1 epoch")
-    assert why_not_judged(a_try) == "this is a try"
+    assert why_not_judged(a_try, {}) == "this is a try"
     assert {found for _, found in judged(a_try.name, {}, "this is a try")} == {None}
-    assert why_not_judged(find_experiment("densenet-star")) is None
+    assert why_not_judged(find_experiment("densenet-star"), {}) is None
 
 
 def test_where_too_little_is_measured_for_a_figure_it_is_told(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | No
     classes = () if folder is None else find_classes(folder)  # which may be others than ImageNet's
     if not classes:
         return found
-    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(classes))
+    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=classes)
 
 
 def _named(dataset: str, data: Path | None) -> Path | None:
@@ -364,7 +364,7 @@ def _draw(
     """Draw and tell what there is."""
     from msdnet.reproduce import draw, figure_table, why_not_judged
 
-    why_not = why_not_judged(experiment)
+    why_not = why_not_judged(experiment, measured)
     claims = judged(experiment.name, measured, why_not)
     written = draw(experiment, measured, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]
