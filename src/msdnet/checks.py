@@ -62,22 +62,28 @@ def check_choice(name: str, value: object, options: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(known)}; got {value!r}")
 
 
-def check_same(what: str, found: object, expected: object) -> None:
-    """Refuse what differs, naming the fields where it does, a few of them at most, rather than the whole."""
-    differences = [f"{': '.join(names)} is {how}" for names, how in _differences((), found, expected)]
+def check_same(what: str, found: object, expected: object, *, places: tuple[str, str]) -> None:
+    """Refuse what differs, naming the fields where it does, a few of them at most, rather than the whole.
+
+    - places: where each of the two is from, in words: "epochs: 200 here, 100 in the run" says who is who
+    """
+    differences = [*_differences("", found, expected, places)]
     if differences:
-        between = ": " if isinstance(found, dict) and isinstance(expected, dict) else ""
         more = [f"and {len(differences) - _NAMED} more"] if len(differences) > _NAMED else []
-        raise ValueError(f"{what}{between}{', '.join(differences[:_NAMED] + more)}")
+        raise ValueError(f"{what}: {'; '.join(differences[:_NAMED] + more)}")
 
 
-def _differences(names: tuple[str, ...], found: object, expected: object) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The fields by their names, the outermost first; what each is, and should be."""
+def _differences(field: str, found: object, expected: object, places: tuple[str, str]) -> Iterator[str]:
     if isinstance(found, dict) and isinstance(expected, dict):
         for name in sorted(found.keys() | expected.keys()):
-            yield from _differences((*names, name), found.get(name), expected.get(name))
+            yield from _differences(f"{field}{name}: ", found.get(name), expected.get(name), places)
     elif found != expected:
-        yield names, f"{shortened(repr(found), _SHOWN)}, not {shortened(repr(expected), _SHOWN)}"
+        both = zip((found, expected), places, strict=True)
+        yield field + ", ".join(f"{_shown(value)} {place}" for value, place in both)
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else shortened(repr(value), _SHOWN)
 
 
 def whole_numbers(name: str, values: object, at_least: int = 1) -> tuple[int, ...]:

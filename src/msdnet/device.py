@@ -6,8 +6,9 @@ from functools import cache
 import torch
 
 from msdnet.checks import check_choice
+from msdnet.machine import local_rank
 
-__all__ = ["local_rank", "pick_device", "side_stream", "training_precision"]
+__all__ = ["pick_device", "side_stream", "training_precision"]
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -36,11 +37,6 @@ def training_precision(device: torch.device) -> torch.dtype:
         return torch.float32 if wanted == "float32" else torch.bfloat16
     quick = device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
     return torch.bfloat16 if quick else torch.float32
-
-
-def local_rank() -> int:
-    """Which of the processes that torchrun started on this machine this is: the first where there are no others."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 @cache

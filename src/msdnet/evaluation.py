@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from msdnet.amounts import Amount, parse_budget
 from msdnet.anytime import AnytimeCurve
 from msdnet.checks import check_choice, check_whole
-from msdnet.files import CIFAR, Labelled, TrainedOn, Unreadable
+from msdnet.files import CIFAR, Labelled, TrainedOn
+from msdnet.pixels import Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, accuracy_of, judge_probabilities
 from msdnet.runtime import Model
 from msdnet.runtime.batching import every_exit

@@ -2,18 +2,27 @@
 
 import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 from msdnet.version import VERSION
 
-__all__ = ["cores", "describe_machine"]
+__all__ = ["cores", "describe_machine", "local_rank"]
+
+# Where Linux tells of the processor, and of the board that it is on: for ARM the first often names neither.
+_CPUINFO, _BOARD = Path("/proc/cpuinfo"), Path("/proc/device-tree/model")
 
 
 def cores() -> int:
     """Processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def local_rank() -> int:
+    """Which of the processes that torchrun started on this machine this is: the first where there are no others."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 def describe_machine() -> dict[str, str | int]:
@@ -28,10 +37,14 @@ def describe_machine() -> dict[str, str | int]:
 
 
 def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    """What the system calls it; if nothing, its architecture."""
+    told = dict(re.findall(r"^([^:\n]*\w)\s*:[ \t]*(.*\S)", _text(_CPUINFO), re.MULTILINE))
+    names = (told.get("model name"), told.get("Model"), told.get("Hardware"), _text(_BOARD).strip("\0\n"))
+    return next(filter(None, names), platform.processor() or platform.machine())
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
 
 
 def _commit() -> str:

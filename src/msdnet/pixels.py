@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ __all__ = [
     "HEAD",
     "OTHER_ENDINGS",
     "Box",
+    "Unreadable",
     "centre",
     "check_pixels",
     "cropped",
@@ -49,6 +50,8 @@ _OTHER_FORMATS = {
 OTHER_ENDINGS = (".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2")
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, top, right, bottom
+Unreadable = Literal["fatal", "skip"]
+"""What an image that cannot be read means: the end, or a warning."""
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -15,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from PIL import Image
 
 import msdnet
 from msdnet import samples
 from msdnet.bundle import Bundle
-from msdnet.cli.classify import _tell_what_became_of, classify
+from msdnet.cli.classify import _print_line, _tell_what_became_of, classify
 from msdnet.cli.pictures import _beginning
 from msdnet.machine import cores
 from msdnet.policy import METHODS
@@ -28,8 +30,9 @@ from msdnet.runtime import Model, Result, SharedBudget
 from tests.helpers import TINY, run_here, tiny_bundle
 
 
-def run(*arguments: str, given: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run([sys.executable, "-m", "msdnet", *arguments], capture_output=True, input=given, check=False)
+def run(*arguments: str, given: bytes | None = None, **variables: str) -> "subprocess.CompletedProcess[bytes]":
+    command, environment = [sys.executable, "-m", "msdnet", *arguments], os.environ | variables
+    return subprocess.run(command, capture_output=True, input=given, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -531,6 +534,33 @@ def test_whoever_reads_no_further_ends_it(tiny: Bundle, pictures: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_where_there_is_no_such_signal_whoever_reads_no_further_ends_it_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on Windows."""
+
+    def broken(_: str) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.delattr(signal, "SIGPIPE")
+    monkeypatch.setattr(typer, "echo", broken)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    with pytest.raises(SystemExit) as end:
+        _print_line("{}")
+    assert end.value.code == 141
+
+
+def test_what_an_encoding_lacks_is_escaped_and_no_answer_lost(tiny: Bundle, tmp_path: Path) -> None:
+    for name in ("a.png", "\u5199\u771f.png"):
+        Image.new("RGB", (12, 12)).save(tmp_path / name)
+    done = run("classify", str(tmp_path), "--model", str(tiny.folder), PYTHONIOENCODING="cp1252")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"a.png" in done.stdout
+    assert rb"\u5199\u771f.png" in done.stdout
+    bars = run("budget", str(tiny.folder), PYTHONIOENCODING="cp1252")
+    assert (bars.returncode, b"##" in bars.stdout, b"\\u" in bars.stdout) == (0, True, False)
 
 
 def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(tmp_path: Path) -> None:

@@ -91,6 +91,26 @@ def test_where_folders_cannot_be_locked_training_says_what_it_needs(tmp_path: Pa
     assert not (tmp_path / "run").exists()
 
 
+def test_of_several_processes_others_wait_for_the_first_to_speak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchrun ends them meanwhile, unless the fault is their own: then it is told after all."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    for arguments, code, told in (
+        (["show", "nothing"], 1, "msdnet: no network, model or folder is called 'nothing'"),
+        (["show", "--bad"], 2, "Usage: "),
+        (["presets"], 0, ""),
+    ):
+        monkeypatch.delenv("LOCAL_RANK", raising=False)
+        first = run_here(*arguments)
+        assert (first.returncode, waited) == (code, [])
+        assert first.stderr.startswith(told)
+        monkeypatch.setenv("LOCAL_RANK", "1")
+        other = run_here(*arguments)
+        assert (other.returncode, other.stdout, other.stderr) == (first.returncode, first.stdout, first.stderr)
+        assert waited == ([cli.PATIENCE] if code else [])
+        waited.clear()
+
+
 def test_version() -> None:
     assert run("--version").stdout == f"msdnet {msdnet.__version__}\n"
 
@@ -189,6 +209,32 @@ def test_what_is_for_folders_is_not_passed_over_with_cifar(option: list[str], tm
     assert refused.returncode == 1
     assert refused.stderr == f"msdnet: {option[0]} is of no use for cifar10\n"
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train --resume RUN --skip-unreadable", "--skip-unreadable is of no use for a run on cifar10"),
+        ("train --resume RUN --workers 2", "--workers is of no use for a run on cifar10"),
+        ("export RUN --out new --skip-unreadable", "--skip-unreadable is of no use for a run on cifar10"),
+        ("export RUN --out new --no-held-out --data x", "--data is of no use for a bundle for which no images are"),
+        ("report RUN --skip-unreadable", "--skip-unreadable is of no use for a report without --data"),
+        ("report cifar10-small --dataset cifar10", "--dataset is of no use for a report without --data"),
+        ("report cifar10-small --data samples --skip-unreadable", "--skip-unreadable is of no use for cifar10 test"),
+        ("evaluate cifar10-small --data samples --skip-unreadable", "--skip-unreadable is of no use for cifar10 test"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(
+    arguments: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "RUN").mkdir()
+    facts = {"data": {"dataset": "cifar10"}, "network": {}, "recipe": {}, "seed": 0, "images": {}}
+    (tmp_path / "RUN/run.json").write_text(json.dumps(facts))
+    refused = run_here(*arguments.split())
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"msdnet: {message}")
+    assert [path.name for path in tmp_path.iterdir()] == ["RUN"]
 
 
 def test_who_forgot_to_name_the_data_is_told_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,7 @@ def test_results_that_cannot_be_compared_are_not_drawn(tmp_path: Path) -> None:
     path = tmp_path / "cifar100/ablation_plain.json"
     path.write_text(path.read_text().replace('"epochs": 100', '"epochs": 7'))
     figures = figures_of(tmp_path)
-    with pytest.raises(ValueError, match=r"ablation_plain.json: made in another way.*epochs is 7"):
+    with pytest.raises(ValueError, match=r"ablation_plain.json: made in another way.*epochs: 7 here"):
         figures.drawings()
 
 

@@ -91,6 +91,18 @@ def test_the_command_line_under_torchrun_stops_only_when_it_has_saved(tmp_path: 
     assert facts["progress"]["epoch"] >= 1
 
 
+@pytest.mark.parametrize(
+    ("options", "message"), [(["--epochs", "0"], "epochs must be at least 1"), (["--bad"], "No such option: --bad")]
+)
+def test_what_goes_wrong_in_all_processes_is_told_once(tmp_path: Path, options: list[str], message: str) -> None:
+    command = [*TORCHRUN, "-m", "msdnet", "reproduce", "densenet-star", *options]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=_environment(), check=False, timeout=120, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.count(message) == 1
+
+
 def train_alone() -> dict[str, torch.Tensor]:
     """Plain loops: gradients of two half-batches averaged, BN of each half by itself, its statistics the first's."""
     torch.manual_seed(0)

@@ -79,6 +79,10 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["--plan"], "--plan needs an experiment: msdnet reproduce --list names them"),
         (["gallery", "--skip-unreadable"], "--skip-unreadable is of no use for gallery"),
         (["why", "--list", "--plan"], "--list, --plan and --draw: one of them"),
+        (["--list", "--data", "nowhere"], "--data is of no use for a list"),
+        (["why", "--list", "--epochs", "3"], "--epochs is of no use for a list"),
+        (["--results", "nowhere"], "--results is of no use for a list"),
+        (["gallery", "--runs", "nowhere"], "--runs is of no use for gallery"),
         (["gallery", "--at-once", "4"], "--at-once is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
         (["gallery", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
@@ -198,7 +202,7 @@ def test_how_images_are_read_makes_no_try(tmp_path: Path, monkeypatch: pytest.Mo
 def make_up_folder_results(folder: Path, data: Path, **changes: object) -> None:
     """Of the MSDNets and the rest of anytime-imagenet on this folder."""
     opened = open_data(DataConfig(dataset="folder", root=str(data)))
-    experiment = find_experiment("anytime-imagenet", classes=len(opened.classes))
+    experiment = find_experiment("anytime-imagenet", classes=opened.classes)
     for subject in experiment.everyone.values():
         exits = 1 if isinstance(subject, Trained) and subject.name not in MSDNETS else 5
         made = replace(
@@ -221,19 +225,19 @@ def test_results_of_other_images_are_refused_also_where_nothing_is_to_be_trained
         done = run(*command, *options, "--data", str(others))
         assert done.returncode == 1
         assert "made of other images than those here" in done.stderr
-        assert "classes is ['ant', 'bee'], not ['ant', 'cat']" in done.stderr
+        assert "classes: ['ant', 'bee'] in the results, ['ant', 'cat'] in the data" in done.stderr
     tested = sorted((photos / "val").rglob("*.*"))[0]
     tested.write_bytes(tested.read_bytes() + b"another picture")
     done = run(*command, "--draw", "--data", str(photos))
     assert done.returncode == 1
-    assert "test_sha256 is " in done.stderr
+    assert "which images are for testing: " in done.stderr
 
 
 def test_results_of_a_folder_of_ones_own_are_drawn_with_its_name(tmp_path: Path) -> None:
     make_up_folder_results(tmp_path / "results", paint_photos(tmp_path / "photos"))
     done = run("anytime-imagenet", "--draw", "--results", str(tmp_path / "results"))
     assert done.stderr.startswith("msdnet: no folder of images is named (--data), so results must be of ImageNet: ")
-    assert "classes is 2, not 1000" in done.stderr
+    assert "classes: 2 here, 1000 in this experiment" in done.stderr
 
 
 def test_claims_are_judged_neither_by_another_folder_nor_by_a_try(tmp_path: Path) -> None:
@@ -244,9 +248,9 @@ def test_claims_are_judged_neither_by_another_folder_nor_by_a_try(tmp_path: Path
     assert f"The paper's 2 claims that this touches cannot be judged: {why}.\n" in run(*draw).stdout
     assert {claim["reason"] for claim in json.loads(run(*draw, "--json").stdout)["claims"]} == {why}
     a_try = find_experiment("densenet-star").tried_with("1 epoch")
-    assert why_not_judged(a_try) == "this is a try"
+    assert why_not_judged(a_try, {}) == "this is a try"
     assert {found for _, found in judged(a_try.name, {}, "this is a try")} == {None}
-    assert why_not_judged(find_experiment("densenet-star")) is None
+    assert why_not_judged(find_experiment("densenet-star"), {}) is None
 
 
 def test_where_too_little_is_measured_for_a_figure_it_is_told(tmp_path: Path) -> None:
@@ -304,6 +308,22 @@ def test_cifar_too_must_be_where_it_is_named(tmp_path: Path) -> None:
     done = run("densenet-star", "--draw", "--results", str(tmp_path / "results"), "--data", str(tmp_path))
     assert done.returncode == 1
     assert "no cifar-100-binary/" in done.stderr
+
+
+def test_a_plan_tells_that_cifar_is_not_where_it_will_be_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msdnet.reproduce.plan._training_seconds", lambda *_: 1.0)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    plan = ["densenet-star", "--plan", "--only", "densenet_bc_16_12", *places]
+    for place, wrong in ((tmp_path, "no cifar-100-binary/"), (tmp_path / "gone", "no such folder")):
+        monkeypatch.setenv("MSDNET_DATA", str(place))
+        told = run(*plan)
+        assert (told.returncode, "training images: 45,000\n" in told.stdout) == (0, True)
+        assert told.stderr.startswith(f"msdnet: {place}: {wrong}")
+        assert told.stderr.endswith("; this plan is made as if it were there\n")
+    monkeypatch.delenv("MSDNET_DATA")
+    assert run(*plan).stderr == ""
 
 
 def test_a_plan_counts_the_images_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

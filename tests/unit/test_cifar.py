@@ -14,6 +14,7 @@ from typing import IO
 import numpy as np
 import pytest
 import torch
+from rich.live import Live
 
 import msdnet
 from msdnet.bundle import ImageSpec
@@ -285,6 +286,23 @@ def test_a_failed_download_says_what_else_would_do(server: CifarLayout, tmp_path
     unreachable = dataclasses.replace(server, url="http://127.0.0.1:1/cifar.tar.gz")
     with pytest.raises(OSError, match=r"cannot be downloaded \(ConnectionError\); --data or MSDNET_DATA may name"):
         fetch_cifar(unreachable, tmp_path / "cache")
+
+
+def test_a_download_that_breaks_off_gives_the_terminal_back(
+    server: CifarLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A display that goes on would hide the cursor, and write over what is told next."""
+    shown, start = [], Live.start
+
+    def noted(live: Live, refresh: bool = False) -> None:
+        shown.append(live)
+        start(live, refresh)
+
+    monkeypatch.setattr(Live, "start", noted)
+    monkeypatch.setattr(_Quiet, "copyfile", lambda _, source, target: target.write(source.read(100)))
+    with pytest.raises(OSError, match="cannot be downloaded"):
+        fetch_cifar(server, tmp_path / "cache")
+    assert [live.is_started for live in shown] == [False]
 
 
 def test_a_download_with_another_checksum_is_never_used(server: CifarLayout, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.helpers import TINY, tiny_bundle
 from tests.unit.test_reproduce import measured, point
 
 MILLION = 1_000_000
+IMAGENET: dict[str, Any] = {"classes": [f"n{k:08}" for k in range(1000)], "training": 1_231_167, "held_out": 50_000}
 
 
 def claim(words: str) -> Claim:
@@ -82,7 +83,7 @@ def made_up(subject: Subject) -> Measurement:
     costs = [20.0 * (k + 1) for k in range(len(layers))] if len(layers) > 1 else [90.0]
     exits = ((cost, 50 + 20 * layer / layers[-1]) for cost, layer in zip(costs, layers, strict=True))
     made = network(subject.name, *exits, budgets=((20, 60), (50, 65), (120, 70)))
-    return replace(made, network=subject.network.to_dict())
+    return replace(made, network=subject.network.to_dict(), images=IMAGENET)
 
 
 @pytest.mark.parametrize("one", [one for one in CLAIMS if one.find and one.experiment], ids=lambda one: one.says)

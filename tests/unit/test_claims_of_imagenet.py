@@ -1,12 +1,13 @@
 """Claims about ImageNet: each with numbers for and against it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from msdnet.reproduce import CLAIMS, Claim, Finding, Measurement, judge
+from msdnet.reproduce import CLAIMS, Claim, Finding, Measurement, find_experiment, judge, why_not_judged
 from msdnet.reproduce.claims.claim import NOT_YET
-from tests.unit.test_claims import all_of, network
+from tests.unit.test_claims import IMAGENET, all_of, network
 from tests.unit.test_reproduce import point
 
 DENSENETS = [f"imagenet_densenet_{k}" for k in (37, 57, 77, 99, 121)]
@@ -17,7 +18,7 @@ def claim(words: str) -> Claim:
     return found
 
 
-def imagenet(ours: float, *changes: Measurement, classes: int = 1000) -> dict[str, Measurement]:
+def imagenet(ours: float, *changes: Measurement, **images: Any) -> dict[str, Measurement]:
     """Others have 69 per cent at 1.7 thousand million."""
     singles = [*(f"imagenet_resnet_{k}" for k in (10, 18, 26, 34, 50)), *DENSENETS]
     networks = all_of(
@@ -32,7 +33,7 @@ def imagenet(ours: float, *changes: Measurement, classes: int = 1000) -> dict[st
         points = tuple(point(f"imagenet_{k}", c * 1e6, right / 100, 0.5) for c, right in ((600, 69), (1700, ours)))
         networks[f"imagenet_{k}"] = replace(networks[f"imagenet_{k}"], points=points)
     networks |= all_of(*changes)
-    return {name: replace(one, network={"classes": classes}) for name, one in networks.items()}
+    return {name: replace(one, images=IMAGENET | images) for name, one in networks.items()}
 
 
 def found(words: str, networks: dict[str, Measurement]) -> Finding:
@@ -74,11 +75,36 @@ def test_exits_are_joined_by_lines_and_the_better_ensemble_counts() -> None:
     assert (finding.holds, finding.measured) == (False, "0 answers up to 2,900 million multiply-adds by all of them")
 
 
-def test_the_papers_numbers_are_those_of_a_thousand_classes() -> None:
+@pytest.mark.parametrize(
+    ("images", "is_it"),
+    [
+        ({}, True),
+        ({"training": 1_231_000}, True),
+        ({"classes": IMAGENET["classes"][:4]}, False),
+        ({"classes": [f"class{k}" for k in range(1000)]}, False),
+        ({"training": 90_000, "held_out": 10_000}, False),
+        ({"training": 2_000_000}, False),
+    ],
+    ids=["imagenet", "a few missing", "4 classes", "other names", "fewer images", "more images"],
+)
+def test_the_papers_numbers_are_those_of_imagenet(images: dict[str, Any], is_it: bool) -> None:
+    """A thousand classes are not enough: any folder may have so many."""
     claims = [one for one in CLAIMS if one.says.startswith("ImageNet")]
     assert len(claims) == 6
-    assert [one.says for one in claims if judge(one, imagenet(74.0)) is None] == []
-    assert [one.says for one in claims if judge(one, imagenet(74.0, classes=4)) is not None] == []
+    assert [judge(one, imagenet(74.0, **images)) is not None for one in claims] == [is_it] * 6
+    for name in ("anytime-imagenet", "budgeted-imagenet"):
+        why = why_not_judged(find_experiment(name), imagenet(74.0, **images))
+        assert (why is None) == is_it
+
+
+def test_a_folder_of_a_thousand_other_classes_is_not_called_imagenet() -> None:
+    for name in ("anytime-imagenet", "budgeted-imagenet"):
+        for classes, called in (
+            (IMAGENET["classes"], "ImageNet"),
+            (None, "ImageNet"),
+            ([f"class{k}" for k in range(1000)], "a folder of 1000 classes"),
+        ):
+            assert find_experiment(name, classes=classes).title.endswith(f" on {called}")
 
 
 def test_ensembles_that_are_above_their_members() -> None:

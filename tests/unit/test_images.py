@@ -61,6 +61,12 @@ def test_a_column_of_paths_is_a_list_of_them(tmp_path: Path) -> None:
 
     Image.fromarray(noise(8, 8, 3)).save(tmp_path / "image.png")
     assert gathered(Column([tmp_path / "image.png"] * 3)).shape == (3, 8, 8, 3)
+    for dtype in (str, object):
+        paths = np.array([str(tmp_path / "image.png")] * 3, dtype=dtype)
+        assert gathered(paths).shape == (3, 8, 8, 3)
+        assert count_of(paths) == 3
+    with pytest.raises(ValueError, match=r"image 0: .* must have the shape .*, got \(3,\)"):
+        gathered(np.zeros(3, np.uint8))
 
 
 def test_the_callers_picture_is_left_as_it_is(tmp_path: Path) -> None:
@@ -164,6 +170,30 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
         pixels_of(broken, SPEC)
     with pytest.raises(ValueError, match=r"gone\.jpg: cannot be read .No such file"):
         pixels_of(tmp_path / "gone.jpg", SPEC)
+
+
+def cut_off(folder: Path) -> Path:
+    """A photo whose file breaks off: its head is in order, and tells its size."""
+    whole = folder / "whole.jpg"
+    Image.fromarray(noise(100, 100, 3)).save(whole)
+    broken = folder / "cut.jpg"
+    broken.write_bytes(whole.read_bytes()[:2000])
+    return broken
+
+
+def test_a_picture_that_cannot_be_decoded_is_treated_like_its_file(tmp_path: Path) -> None:
+    path, good = cut_off(tmp_path), noise(8, 8, 3)
+    with Image.open(path) as picture:
+        for image in (path, picture, path.read_bytes()):
+            with pytest.raises(ValueError, match=r"^image 1: .*: cannot be read .*truncated"):
+                list(batches([good, image], SPEC, 4))
+            unread: dict[int, str] = {}
+            (read,) = batches([good, image, good], SPEC, 4, unread)
+            assert (len(read), list(unread)) == (2, [1])
+        with pytest.raises(ValueError, match=r"cut\.jpg: cannot be read"):
+            pixels_of(picture, SPEC)
+    with pytest.raises(ValueError, match=r"^picture: cannot be read \(images must have pixels"):
+        pixels_of(Image.new("RGB", (0, 4)), SPEC)
 
 
 def test_what_is_not_even_iterable_is_refused() -> None:

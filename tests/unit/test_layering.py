@@ -53,6 +53,15 @@ def test_imports_go_down_only(path: Path) -> None:
             assert top in sys.stdlib_module_names or top in allowed, f"{part} imports {name}"
 
 
+def test_commands_do_not_import_each_other() -> None:
+    """What several of them need has a module of its own."""
+    entry = PACKAGE / "cli/__init__.py"
+    commands = {name for name in imports_of(entry) if name.startswith("msdnet.cli.")}
+    assert len(commands) > 5
+    for path in sorted(PACKAGE.glob("cli/*.py")):
+        assert path == entry or not commands & {*imports_of(path)}, path.name
+
+
 def test_every_module_has_its_layer() -> None:
     assert {part_of(path) for path in module_files()} == set(LEVEL)
 

@@ -153,7 +153,10 @@ def test_members_that_were_trained_on_other_images_are_refused(images: Path, tmp
     assert fewer.carry_out(RESNET.from_seeds((1,))) == []
     failures = shop.carry_out([PAIR])
     assert [failure.name for failure in failures] == ["pair"]
-    assert re.search(r"resnet_seed1: trained in another way.*images: training is 40, not 90", failures[0].why)
+    assert re.search(
+        r"resnet_seed1: trained in another way.*images: training images: 40 in the run, 90 in this experiment",
+        failures[0].why,
+    )
 
 
 def test_a_run_is_not_measured_by_images_that_it_was_trained_on(images: Path, tmp_path: Path) -> None:
@@ -163,7 +166,9 @@ def test_a_run_is_not_measured_by_images_that_it_was_trained_on(images: Path, tm
     shop.shelf.file_of(RESNET).unlink()
     other = dataclasses.replace(shop, data=dataclasses.replace(shop.data, held_out_seed=7))
     (failure,) = other.carry_out([RESNET])
-    assert re.search(r"images: held_out_seed is 0, not 7|images: held_out_sha256", failure.why)
+    assert re.search(
+        r"images: seed of the held-out images: 0 in the run, 7 in this|which images are held out", failure.why
+    )
 
 
 def test_several_at_once_are_for_data_in_memory_and_one_process(
@@ -275,7 +280,9 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
     shop.carry_out([trained("resnet", recipe=RECIPE.lasting(1))])
     shop.shelf.file_of(RESNET).unlink()
     (failure,) = shop.carry_out([RESNET])
-    assert re.search(r"runs/folder/resnet: trained in another way.*recipe: epochs is 1, not 2", failure.why)
+    assert re.search(
+        r"runs/folder/resnet: trained in another way.*recipe: epochs: 1 in the run, 2 in this", failure.why
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,13 +290,16 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
     [
         (
             {"recipe": {"epochs": 7}},
-            r"resnet.json: made in another way than this experiment.*recipe: epochs is 7, not 2",
+            r"resnet.json: made in another way than this experiment.*recipe: epochs: 7 here, 2 in this",
         ),
-        ({"made_by": {"msdnet": "9.9"}}, r"resnet.json: made in another way than .*json, .*version is '9.9', not"),
-        ({"images": {"training": 3}}, r"resnet.json: made in another way than .*json, .*images: training is 3, not 90"),
+        ({"made_by": {"msdnet": "9.9"}}, r"resnet.json: made in another way than .*json, .*version: '9.9' here"),
+        (
+            {"images": {"training": 3}},
+            r"resnet.json: made in another way than .*json, .*: training images: 3 here, 90 in ",
+        ),
         (
             {"network": {"layers": 14}},
-            r"resnet.json: made in another way than this experiment.*network: layers is 14, not 8",
+            r"resnet.json: made in another way than this experiment.*network: layers: 14 here, 8 in this",
         ),
     ],
 )
@@ -392,7 +402,7 @@ def test_a_member_that_was_made_in_another_way_is_refused_too(done: Workshop, tm
     values = json.loads(path.read_text())
     values["recipe"]["epochs"] = 9
     path.write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"resnet_seed1.json: made in another way.*epochs is 9"):
+    with pytest.raises(ValueError, match=r"resnet_seed1.json: made in another way.*epochs: 9 here"):
         measured_of(SMALL, shop.shelf)
 
 
@@ -413,7 +423,7 @@ def test_all_results_that_cannot_be_used_are_named_at_once_with_what_to_do(done:
     assert "; delete it, and" in damaged
     assert any(str(second) in line and "Is a directory" in line for line in told)
     (foreign,) = (line for line in told if "epochs" in line)
-    assert re.search(r"resnet_mc.json: made in another way.*remove it and its run.*epochs is 9, not 2", foreign)
+    assert re.search(r"resnet_mc.json: made in another way.*remove it and its run.*epochs: 9 here, 2 in this", foreign)
 
 
 def test_results_that_differ_in_the_same_way_are_told_of_once(done: Workshop) -> None:
@@ -425,7 +435,9 @@ def test_results_that_differ_in_the_same_way_are_told_of_once(done: Workshop) ->
     with pytest.raises(ValueError, match=r"^2 result files: made in another way") as refused:
         check_comparable(known, training_images=7)
     why, *files = str(refused.value).splitlines()
-    assert why.endswith("recipe: batch_size is 16, not 8, recipe: epochs is 2, not 3, training images is 90, not 7:")
+    fields = {"recipe: batch_size": (16, 8), "recipe: epochs": (2, 3), "training images": (90, 7)}
+    differing = (f"{field}: {here} here, {there} in this experiment" for field, (here, there) in fields.items())
+    assert why.endswith(f": {'; '.join(differing)}:")
     assert files == [f"  {path}" for _, path, _ in known]
 
 
@@ -492,7 +504,7 @@ def measured(
         ({"training": 7}, "training must be a table of fields, got 7"),
         ({"parameters": None}, "parameters must be a whole number"),
         ({"cost_alone": 0}, "cost_alone must be at least 1, got 0"),
-        ({"name": "two"}, "is of another system: name is 'two', not 'one'"),
+        ({"name": "two"}, "is of another system: 'two' in it, 'one' by its name"),
     ],
 )
 def test_a_damaged_result_is_named_with_what_is_wrong(change: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -514,7 +526,10 @@ def test_results_of_other_images_are_told_before_anything_is_trained(
     assert found is not None
     here = workshop(images, tmp_path)
     others = dataclasses.replace(found, images={**found.images, "training": 7})
-    with pytest.raises(ValueError, match=r"resnet.json: made of other images than those here.*training is 7, not 90"):
+    with pytest.raises(
+        ValueError,
+        match=r"resnet.json: made of other images than those here.*training images: 7 in the results, 90 in the data",
+    ):
         here.carry_out([MANY_EXITS], beside=[others])
     assert here.shelf.standing(MANY_EXITS) == "missing"
     assert here.carry_out([MANY_EXITS], beside=[found]) == []
@@ -529,7 +544,7 @@ def test_a_try_of_fewer_images_does_not_pass_for_another() -> None:
         recipe=dataclasses.asdict(one.recipe),
         images={"training": 5},
     )
-    with pytest.raises(ValueError, match=r"resnet_mc.json: made in another way.*training images is 5, not 300"):
+    with pytest.raises(ValueError, match=r"resnet_mc.json: made in another way.*training images: 5 here, 300 in this"):
         check_comparable([(one, Path("resnet_mc.json"), found)], experiment.training_images)
     assert all(curve.subjects for figure in experiment.figures for curve in figure.curves), (
         "published ones are left out"

@@ -1,10 +1,14 @@
 """The `msdnet` command. What a command needs beyond the small install is imported inside it."""
 
+import io
 import sys
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -19,9 +23,13 @@ from msdnet.cli.reproduce import reproduce
 from msdnet.cli.train import train
 from msdnet.errors import text_of
 from msdnet.extras import needed_for
+from msdnet.machine import local_rank
 from msdnet.version import VERSION
 
 __all__ = ["app", "main"]
+
+USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer has no name of its own for it
+PATIENCE = 10  # seconds: torchrun may look after its processes every 5
 
 app = typer.Typer(
     help="Image classification under a budget: one network with many exits.",
@@ -35,16 +43,48 @@ for command in (demo, classify, budget, profile, models, evaluate, report, prese
 
 def main() -> None:
     """Run the command line; an error that a user can mend is one line on stderr."""
+    _escape_what_cannot_be_written()
     warnings.showwarning = _warn
     # Odd metadata of an image are no matter to its pixels. Here, once: this process is the command's own.
     warnings.filterwarnings("ignore", module=r"PIL\.")
     try:
         with needed_for("this command"):
-            app()
+            _run()
     except ModuleNotFoundError:
         raise  # no extra brings it: not for a user to mend
     except (OSError, ValueError, TypeError, ImportError, ArithmeticError) as error:
         _fail(text_of(error))
+
+
+def _run() -> None:
+    """Of several processes under torchrun, the first on a machine speaks at once; see `_after_the_first`."""
+    if local_rank() == 0:
+        app()
+    else:
+        with _after_the_first():
+            sys.exit(app(standalone_mode=False))  # errors of usage are raised, and not told at once
+
+
+@contextmanager
+def _after_the_first() -> Iterator[None]:
+    """What went wrong here has most likely gone wrong in the first process as well, and torchrun ends this one while it
+    waits. A fault of its own is told in the end.
+    """
+    try:
+        yield
+    except Exception as error:
+        time.sleep(PATIENCE)
+        if isinstance(error, USAGE_ERROR):
+            error.show()
+            sys.exit(error.exit_code)
+        raise
+
+
+def _escape_what_cannot_be_written() -> None:
+    """The encoding of a pipe or a file may lack a letter of some name, which is no reason to lose all answers."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

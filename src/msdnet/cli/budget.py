@@ -1,32 +1,23 @@
 """`msdnet budget` and `msdnet profile`: the accuracy at each budget, and the time of each stage on this machine."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from msdnet.amounts import four_digits, parse_budgets
-from msdnet.cli.names import complete_models
-from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, Threads
-from msdnet.cli.tables import print_table
+from msdnet.cli.inputs import that_reach
+from msdnet.cli.options import DEFAULT_MODEL, Budgets, Json, ModelArgument, Threads
+from msdnet.cli.tables import bar, print_table
 from msdnet.places import check_svg_writable
 from msdnet.writing import write_output
 
 if TYPE_CHECKING:
     from msdnet.runtime import Model
 
-__all__ = ["budget", "profile", "that_reach"]
+__all__ = ["budget", "profile"]
 
-ModelName = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model of the package (`msdnet models`), or a bundle's folder.",
-        autocompletion=complete_models,
-    ),
-]
 Plot = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the curve into this SVG file.")]
 Batches = Annotated[str | None, typer.Option(metavar="SIZES", help="Sizes of batches to measure: 1,32.")]
 Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to measure each size.")]
@@ -34,7 +25,9 @@ Seconds = Annotated[float, typer.Option(metavar="SECONDS", help="How long to mea
 _BAR = 30  # characters
 
 
-def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False) -> None:
+def budget(
+    model: ModelArgument = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot = None, as_json: Json = False
+) -> None:
     """What accuracy to expect at which budget.
 
     It is the accuracy on the held-out images, which the thresholds are fitted to.
@@ -65,15 +58,6 @@ def budget(model: ModelName = DEFAULT_MODEL, budgets: Budgets = None, plot: Plot
         typer.echo(f"wrote {plot}")
 
 
-def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]:
-    """The budgets that a model can keep; the others are reported."""
-    too_low = [f"{four_digits(budget / 1e6)} M" for budget in budgets if budget < least]
-    if too_low:
-        told = f"{name} has no figures for {', '.join(too_low)}"
-        typer.echo(f"msdnet: {told}: its first exit takes {four_digits(least / 1e6)} M", err=True)
-    return [budget for budget in budgets if budget >= least]
-
-
 def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     from rich.table import Column, Table
 
@@ -82,10 +66,10 @@ def _print(model: "Model", rows: list[dict[str, Any]]) -> None:
     right = [Column(name, justify="right") for name in ("budget", "of full cost", "spent", "accuracy")]
     table = Table(*right, f"from {100 * least:.1f}% to {100 * (least + span):.1f}%", box=None)
     for row in rows:
-        bar = "\u2588" * round(1 + (_BAR - 1) * (row["accuracy"] - least) / span)
+        shown = bar(round(1 + (_BAR - 1) * (row["accuracy"] - least) / span))
         share = f"{100 * row['budget'] / model.costs[-1]:.0f}%"
         spent = f"{four_digits(row['spent'] / 1e6)} M"
-        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}%", bar)
+        table.add_row(f"{four_digits(row['budget'] / 1e6)} M", share, spent, f"{100 * row['accuracy']:.1f}%", shown)
     print_table(table)
     held_out = model.manifest.held_out
     assert held_out is not None
@@ -106,7 +90,7 @@ def _drawn(model: "Model", rows: list[dict[str, Any]]) -> str:
 
 
 def profile(
-    model: ModelName = DEFAULT_MODEL,
+    model: ModelArgument = DEFAULT_MODEL,
     batches: Batches = None,
     seconds: Seconds = 1.0,
     threads: Threads = None,

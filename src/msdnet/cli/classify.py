@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 
 from msdnet.amounts import counted, in_millions, parse_seconds
-from msdnet.cli.names import complete_models
-from msdnet.cli.options import DEFAULT_MODEL, Threads
+from msdnet.cli.options import DEFAULT_MODEL, ModelOption, Threads
 from msdnet.cli.pictures import FoundImage, check_streams, find_pictures
 from msdnet.cli.tables import print_table
 from msdnet.naming import printable, shortened
@@ -32,15 +31,6 @@ Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="PICTURE", help="Files, folders, patterns; or - for standard input: one picture, or a list of paths."
-    ),
-]
-ModelName = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="A model of the package (`msdnet models`), or a bundle's folder.",
-        autocompletion=complete_models,
     ),
 ]
 Budget = Annotated[
@@ -65,7 +55,7 @@ Lines = Annotated[bool, typer.Option("--json", help="Print a line of JSON for ea
 
 def classify(
     paths: Paths,
-    model: ModelName = DEFAULT_MODEL,
+    model: ModelOption = DEFAULT_MODEL,
     budget: Budget = None,
     time_each: Time = None,
     deadline: Deadline = None,
@@ -149,7 +139,7 @@ def _print_line(line: str) -> None:
         typer.echo(line)
     except BrokenPipeError:  # nobody reads on, as behind `| head`: other tools end by the signal, and without a word
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes when it ends
-        sys.exit(128 + signal.SIGPIPE)
+        sys.exit(128 + getattr(signal, "SIGPIPE", 13))  # its number where there is one; Windows has none
 
 
 def _tell_of_deadline(model: "Model", late: int, answers: int, *, possible: bool) -> None:

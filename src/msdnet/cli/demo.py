@@ -2,13 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from msdnet.amounts import in_millions
-from msdnet.cli.names import complete_models
-from msdnet.cli.options import DEFAULT_MODEL
+from msdnet.cli.options import DEFAULT_MODEL, ModelOption, ReportFile
 from msdnet.cli.tables import plain_console, print_table
 from msdnet.places import check_file_writable
 
@@ -23,12 +22,6 @@ __all__ = ["demo"]
 
 BUDGETS = (1.15, 1.5, 2.25)  # times the cost of the first exit: what is spent beyond it gains most at first
 
-ModelName = Annotated[
-    str,
-    typer.Option("--model", metavar="MODEL", help="A model for CIFAR-10's classes.", autocompletion=complete_models),
-]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the report.")]
-
 
 class _Row(NamedTuple):
     """What came out at one budget."""
@@ -39,7 +32,7 @@ class _Row(NamedTuple):
     seconds: float
 
 
-def demo(model: ModelName = DEFAULT_MODEL, out: Out = Path("msdnet-demo.html")) -> None:
+def demo(model: ModelOption = DEFAULT_MODEL, out: ReportFile = Path("msdnet-demo.html")) -> None:
     """Classify 1,000 real images at several budgets.
 
     The images are from CIFAR-10's test set, so the model must know CIFAR-10's classes. Shows how many images leave at

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from msdnet.amounts import counted
-from msdnet.cli.options import Device, SkipUnreadable
+from msdnet.cli.inputs import cifar_of
+from msdnet.cli.options import Device, SkipUnreadable, Test, refuse_useless
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -20,13 +21,12 @@ ENOUGH = 200  # held-out images, for thresholds that are more than a guess
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished training.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the bundle; it must not be there yet.")]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="What the model is called. Default: the folder's name.")]
-Data = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
+Moved = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where the data are now, if they have moved.")]
 HeldOut = Annotated[
     bool, typer.Option(help="Evaluate on the held-out images. Without this the bundle cannot be used with budgets.")
 ]
 Half = Annotated[bool, typer.Option("--half", help="Store the weights in half precision.")]
 Calibrate = Annotated[bool, typer.Option("--calibrate", help="Fit a temperature for each exit on the held-out images.")]
-Test = Annotated[bool, typer.Option("--test", help="Evaluate on the test images, too, and record the accuracies.")]
 Averaging = Annotated[
     str | None,
     typer.Option(
@@ -41,7 +41,7 @@ def export(
     run: Run,
     out: Out,
     name: Name = None,
-    data: Data = None,
+    data: Moved = None,
     held_out: HeldOut = True,
     half: Half = False,
     calibrate: Calibrate = False,
@@ -58,6 +58,7 @@ def export(
     """
     from msdnet.export import export_run
 
+    _check_useful(run, data, skip_unreadable, looks=held_out or test)
     bundle = export_run(
         run,
         out,
@@ -85,6 +86,14 @@ def export(
     if manifest.test is not None:
         typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
     typer.echo(f"classify with it: msdnet classify PICTURES --model {bundle.folder}")
+
+
+def _check_useful(run: Path, data: Path | None, skip_unreadable: bool, *, looks: bool) -> None:
+    if not looks:
+        reads = {"--data": data, "--skip-unreadable": skip_unreadable}
+        refuse_useless("a bundle for which no images are looked at (--no-held-out)", reads)
+    elif cifar := cifar_of(run):
+        refuse_useless(f"a run on {cifar}", {"--skip-unreadable": skip_unreadable})
 
 
 def _shares(part: str, measured: "Measured", images: str) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from msdnet.amounts import in_millions
 from msdnet.cli.claims import claims_as_values, judged
-from msdnet.cli.models import SAMPLES, open_images
+from msdnet.cli.inputs import SAMPLES, open_images
 from msdnet.places import check_folder_writable
 
 if TYPE_CHECKING:

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from msdnet.amounts import four_digits, in_millions, parse_budgets
-from msdnet.cli.budget import that_reach
+from msdnet.cli.inputs import open_images, refuse_for_pixels, that_reach
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
 from msdnet.cli.tables import plain_console, print_table
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from msdnet.files import Labelled
     from msdnet.runtime import Model
 
-__all__ = ["SAMPLES", "evaluate", "models", "open_images"]
-
-SAMPLES = "samples"
+__all__ = ["evaluate", "models"]
 
 Models = Annotated[
     list[str],
@@ -33,7 +30,7 @@ Models = Annotated[
         autocompletion=complete_models,
     ),
 ]
-Data = Annotated[
+TestImages = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
@@ -82,7 +79,7 @@ def _facts(manifest: Any) -> dict[str, Any]:
 
 def evaluate(
     model: Models,
-    data: Data = None,
+    data: TestImages = None,
     dataset: Dataset = None,
     part: Part = "test",
     budgets: Budgets = None,
@@ -108,6 +105,7 @@ def evaluate(
         raise ValueError("models of the same name cannot be told apart: export one of them under another name")
     wanted = None if budgets is None else _parse(budgets, loaded, whole)
     images = open_images(loaded, data, dataset, part)
+    refuse_for_pixels(images, {"--skip-unreadable": skip_unreadable})
     evaluations = [_evaluate(one, images, skip_unreadable, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [_points(one, asked, whole) for one in evaluations]
@@ -144,41 +142,6 @@ def _points(found: "Evaluation", budgets: Sequence[float], whole: bool) -> "list
 
 def _costs(model: "Model", whole: bool) -> Sequence[int]:
     return model.whole_costs if whole else model.costs
-
-
-def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None, part: str) -> "Labelled":
-    from msdnet import samples
-    from msdnet.checks import check_choice
-    from msdnet.evaluation import trained_on
-    from msdnet.files import open_labelled
-
-    check_choice("--part", part, ("test", "held_out"))
-    if data == SAMPLES and not Path(SAMPLES).exists():
-        if part != "test":
-            raise ValueError("the samples are test images: --part goes with other data")
-        if dataset not in (None, "cifar10"):
-            raise ValueError(f"the samples are of cifar10: --dataset {dataset} goes with other data")
-        return samples.cifar10()
-    known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
-    dataset = dataset or (known.get("dataset") if data is None else None)
-    split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
-    try:
-        images = open_labelled(
-            data,
-            dataset,
-            part=part,  # type: ignore[arg-type]
-            classes=models[0].classes,
-            trained_on=[one for model in models for one in trained_on(model)],
-            **split,
-        )
-    except FileNotFoundError as error:
-        known_here = data is None and models[0].classes == samples.cifar10().classes
-        hint = f"; --data {SAMPLES} takes 1,000 images of the package" if known_here else ""
-        raise FileNotFoundError(f"{error}{hint}") from error
-    for model in models:
-        if part == "held_out" and model.manifest.provenance.get("held_out_sha256") != images.held_out:
-            raise ValueError(f"{model.manifest.name}: other images were held out; it may have been trained on these")
-    return images
 
 
 def _evaluate(model: "Model", images: "Labelled", skip_unreadable: bool, quiet: bool) -> "Evaluation":

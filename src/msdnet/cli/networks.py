@@ -10,6 +10,7 @@ import typer
 
 from msdnet.amounts import counted
 from msdnet.bundle import MANIFEST
+from msdnet.cli.inputs import read_network
 from msdnet.cli.names import complete_networks
 from msdnet.cli.tables import print_table
 from msdnet.config import MSDNetConfig, NetworkConfig
@@ -22,7 +23,7 @@ from msdnet.writing import write_output
 if TYPE_CHECKING:
     from msdnet.bundle import Manifest
 
-__all__ = ["presets", "read_network", "show"]
+__all__ = ["presets", "show"]
 
 
 def presets() -> None:
@@ -96,16 +97,6 @@ def show(
         _print_costs(config, image_size)
     if svg is not None:
         typer.echo(f"\nwrote {svg}")
-
-
-def read_network(name: str) -> str | NetworkConfig:
-    """A preset's name as it is, or the config in a JSON file."""
-    if not name.endswith(".json"):
-        return name
-    try:
-        return NetworkConfig.from_json(Path(name).read_text())
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from error
 
 
 def _show_grid(name: str, config: MSDNetConfig, svg: Path | None) -> None:

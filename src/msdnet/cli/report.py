@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from msdnet.bundle import is_run
-from msdnet.cli.models import SAMPLES, open_images
+from msdnet.cli.inputs import SAMPLES, cifar_of, open_images, refuse_for_pixels
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Dataset, SkipUnreadable
+from msdnet.cli.options import Classes, Dataset, ReportFile, SkipUnreadable, refuse_useless
 from msdnet.extras import install
 from msdnet.places import check_file_writable, check_folder_writable
 
 if TYPE_CHECKING:
-    from msdnet.files import Unreadable
+    from msdnet.pixels import Unreadable
 
 __all__ = ["report"]
 
@@ -26,8 +26,7 @@ Target = Annotated[
         autocompletion=complete_models,
     ),
 ]
-Out = Annotated[Path, typer.Option(metavar="FILE", help="The HTML file to write.")]
-Data = Annotated[
+JudgedOn = Annotated[
     str | None,
     typer.Option(
         metavar="FOLDER",
@@ -42,8 +41,8 @@ Figures = Annotated[
 
 def report(
     target: Target,
-    out: Out = Path("report.html"),
-    data: Data = None,
+    out: ReportFile = Path("report.html"),
+    data: JudgedOn = None,
     dataset: Dataset = None,
     classes: Classes = None,
     figures: Figures = None,
@@ -65,11 +64,17 @@ def report(
         check_folder_writable(figures)
     run = Path(target) if is_run(Path(target)) and not is_model(target) else None
     unreadable: Unreadable = "skip" if skip_unreadable else "fatal"
+    reads_files = run is not None and cifar_of(run) is None  # those that it held out
+    useless = {} if reads_files else {"--skip-unreadable": skip_unreadable}
+    if data is None:
+        refuse_useless("a report without --data", {"--dataset": dataset, **useless})
     with tempfile.TemporaryDirectory() as scratch:
         place = None if data == SAMPLES else data
         bundle = target if run is None else _exported(run, place, Path(scratch), skip_unreadable)
         model = msdnet.load(bundle)
         images = None if data is None else open_images([model], data, dataset, "test")
+        if images is not None:
+            refuse_for_pixels(images, useless)
         written = write_report(
             model, out, data=images, run=run, classes=classes or (), figures=figures, unreadable=unreadable
         )

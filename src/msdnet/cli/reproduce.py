@@ -13,7 +13,19 @@ import typer
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
-from msdnet.cli.options import Classes, Device, Json, SkipUnreadable, Subset, Workers, refuse_useless
+from msdnet.cli.options import (
+    BatchSize,
+    Classes,
+    Data,
+    Device,
+    Epochs,
+    Json,
+    SkipUnreadable,
+    Subset,
+    Workers,
+    refuse_useless,
+    typed,
+)
 from msdnet.naming import a_few
 from msdnet.places import check_folder_writable, instead_of_folder
 
@@ -33,13 +45,6 @@ Draw = Annotated[bool, typer.Option("--draw", help="Draw from the results that a
 Only = Annotated[
     list[str] | None, typer.Option(metavar="SYSTEM", help="Train and measure this alone; may be given several times.")
 ]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Where the data are. Default: MSDNET_DATA, or else a download; for the gallery the images of the package.",
-    ),
-]
 Results = Annotated[
     Path | None,
     typer.Option(
@@ -58,13 +63,7 @@ Figures = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Folder for figures. Default: figures/ in --results.")
 ]
 AtOnce = Annotated[int, typer.Option(metavar="N", help="Networks to train side by side on a GPU.")]
-Epochs = Annotated[
-    int | None, typer.Option(metavar="N", help="Epochs, for a quick try (marked as such in all titles).")
-]
-BatchSize = Annotated[
-    int | None, typer.Option(metavar="N", help="Batch size, for a quick try; the learning rate is scaled with it.")
-]
-ModelName = Annotated[
+GalleryModel = Annotated[
     str | None,
     typer.Option(
         "--model", metavar="MODEL", help="For the gallery. Default: cifar10-anytime.", autocompletion=complete_models
@@ -72,7 +71,13 @@ ModelName = Annotated[
 ]
 
 
+# What lists, and what draws a gallery, trains nothing: these alone change something there.
+OF_LISTS = ("name", "list_all", "as_json")
+OF_GALLERIES = ("name", "plan", "draw", "data", "results", "figures", "model", "classes", "as_json")
+
+
 def reproduce(
+    context: typer.Context,
     name: Name = None,
     list_all: ListAll = False,
     plan: Plan = False,
@@ -89,13 +94,15 @@ def reproduce(
     workers: Workers = None,
     skip_unreadable: SkipUnreadable = False,
     device: Device = None,
-    model: ModelName = None,
+    model: GalleryModel = None,
     classes: Classes = None,
     as_json: Json = False,
 ) -> None:
     """Repeat one of the paper's experiments.
 
     Trains and measures what is missing, then draws the figures. It can be stopped at any time and started again.
+    With --epochs, --batch-size or --subset it is a try, marked as such in all titles. The gallery trains nothing; by
+    default its images are those of the package.
 
     Example: msdnet reproduce anytime-cifar100 --plan
     """
@@ -104,15 +111,14 @@ def reproduce(
 
     _check_mode(name, list_all, plan, draw)
     if list_all or name is None:
+        refuse_useless("a list", typed(context, besides=OF_LISTS))
         _list(name, as_json)
         return
-    trains = {"--epochs": epochs, "--batch-size": batch_size, "--subset": subset}
-    place = "reproduction" if set(trains.values()) == {None} else "try"
+    place = "reproduction" if {epochs, batch_size, subset} == {None} else "try"
     results, runs = _folder(results, "results", place), _folder(runs, "runs", place)
     drawn = figures or results / "figures"
     if name == GALLERY:
-        reads = {"--workers": workers, "--skip-unreadable": skip_unreadable}
-        refuse_useless(name, {**trains, **reads, "--only": only, "--device": device, "--at-once": at_once != 1})
+        refuse_useless(name, typed(context, besides=OF_GALLERIES))
         show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     refuse_useless(name, {"--model": model, "--class": classes})
@@ -192,7 +198,7 @@ def _find(name: str, data: Path | None, epochs: int | None, batch_size: int | No
     classes = () if folder is None else find_classes(folder)  # which may be others than ImageNet's
     if not classes:
         return found
-    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=len(classes))
+    return find_experiment(name, epochs=epochs, batch_size=batch_size, classes=classes)
 
 
 def _named(dataset: str, data: Path | None) -> Path | None:
@@ -313,6 +319,8 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     images, found = experiment.training_images, []
     assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
     workshop.tell(f"{experiment.title}; training images: {images:,}{assumed}")
+    if is_first() and workshop.data.root is None:
+        _tell_of_missing(experiment.dataset)
     for planned in make_plan(experiment, workshop.shelf, chosen, device=workshop.device):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
@@ -337,6 +345,19 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
         workshop.tell(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
 
 
+def _tell_of_missing(dataset: str) -> None:
+    """A plan knows CIFAR's images without having them; the training will look for them where MSDNET_DATA says."""
+    from msdnet.data.download import fetch_cifar
+    from msdnet.files import CIFAR, data_root, find_cifar
+
+    if dataset not in CIFAR or data_root(None) is None:
+        return
+    try:
+        find_cifar(CIFAR[dataset], None, fetch_cifar)
+    except (FileNotFoundError, ValueError) as error:
+        typer.echo(f"msdnet: {error}; this plan is made as if it were there", err=True)
+
+
 def _draw(
     experiment: "Experiment",
     measured: "Mapping[str, Measurement]",
@@ -347,7 +368,7 @@ def _draw(
     """Draw and tell what there is."""
     from msdnet.reproduce import draw, figure_table, why_not_judged
 
-    why_not = why_not_judged(experiment)
+    why_not = why_not_judged(experiment, measured)
     claims = judged(experiment.name, measured, why_not)
     written = draw(experiment, measured, folder)
     missing = [subject.name for subject in experiment.subjects if subject.name not in measured]

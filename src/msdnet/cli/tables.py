@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["plain_console", "print_table"]
+__all__ = ["bar", "plain_console", "print_table"]
 
 ENDLESS = 10_000  # columns
 
@@ -25,6 +25,16 @@ def plain_console(*, stderr: bool = False) -> "Console":
     has_width = (sys.stderr if stderr else sys.stdout).isatty() or "COLUMNS" in os.environ
     width, height = (None, None) if has_width else (ENDLESS, 25)  # rich wants both, or finds its own
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width, height=height)
+
+
+def bar(length: int) -> str:
+    """A line of blocks, or of what is drawn instead where these cannot be written."""
+    block = "\u2588"
+    try:
+        block.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        block = "#"
+    return block * length
 
 
 def print_table(table: "Table") -> None:

@@ -6,8 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msdnet.amounts import counted, in_millions
-from msdnet.cli.networks import read_network
-from msdnet.cli.options import Device, SkipUnreadable, Subset, Workers, called, refuse_useless
+from msdnet.cli.inputs import cifar_of, read_network
+from msdnet.cli.options import (
+    BatchSize,
+    Data,
+    Device,
+    Epochs,
+    SkipUnreadable,
+    Subset,
+    Test,
+    Workers,
+    called,
+    refuse_useless,
+)
 from msdnet.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -20,13 +31,6 @@ RecipeName = Annotated[
     str | None,
     typer.Argument(
         metavar="RECIPE", help="paper, paper_imagenet, fast, best, teacher, taught, compare, or a .toml of your own."
-    ),
-]
-Data = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Folder of the data: CIFAR's binary files, or images by class. Default: MSDNET_DATA, or else a download.",
     ),
 ]
 Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Folder for the run; it must not hold one yet.")]
@@ -53,12 +57,6 @@ Start = Annotated[
         help="Start with its weights: one of `msdnet models`, or the folder of a bundle or of a finished run.",
     ),
 ]
-Epochs = Annotated[
-    int | None, typer.Option(metavar="EPOCHS", help="Train longer or shorter; the schedule is stretched to fit.")
-]
-BatchSize = Annotated[
-    int | None, typer.Option(metavar="IMAGES", help="Instead of the recipe's; the learning rate is scaled with it.")
-]
 Seed = Annotated[
     int, typer.Option(metavar="NUMBER", help="Seed of the weights, of the order of images and of the augmentation.")
 ]
@@ -76,7 +74,6 @@ ImageSize = Annotated[
     ),
 ]
 CheckpointSeconds = Annotated[float, typer.Option(metavar="SECONDS", help="Seconds between checkpoints.")]
-Test = Annotated[bool, typer.Option("--test", help="At the end, evaluate once on the test images.")]
 # What does not define a run, and may change when it goes on.
 RESUMABLE = ("--data", "--teacher", "--workers", "--skip-unreadable", "--device", "--checkpoint-seconds", "--test")
 
@@ -109,7 +106,7 @@ def train(
     Example: msdnet train fast --data cifar/ --out runs/first
     """
     from msdnet import training
-    from msdnet.training.distributed import is_first
+    from msdnet.training.distributed import is_first  # torchrun starts several, and one is enough to tell
     from msdnet.training.start import find_start
 
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
@@ -120,6 +117,8 @@ def train(
         if resume is not None:
             fixed = (recipe, out, dataset, network, start, epochs, batch_size, subset, held_out)
             _check_alone(*fixed, seed or None, colour_jitter or None, image_size)
+            if cifar := cifar_of(resume):
+                refuse_useless(f"a run on {cifar}", {"--workers": workers, "--skip-unreadable": unreadable})
             summary = training.resume(resume, root=data, workers=workers, unreadable=unreadable, **either_way)
         elif recipe is None or out is None:
             raise ValueError("a recipe and --out are needed: msdnet train fast --data FOLDER --out runs/first")
@@ -131,9 +130,10 @@ def train(
             own = None if network is None else read_network(network)
             summary = training.train(chosen, data=config, network=own, out=out, start=start, seed=seed, **either_way)
     except training.Interrupted as stop:
-        typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
+        if is_first():
+            typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
         raise typer.Exit(128 + stop.signal_number) from None
-    if is_first():  # torchrun starts several, and one is enough to tell
+    if is_first():
         _print_summary(summary)
         _tell_what_next(called(context), Path(str(resume or out)), finished, summary)
 

@@ -9,7 +9,8 @@ from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.arrays import ArrayData
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard, UnreadableImageError
 from msdnet.data.cifar import CifarData
-from msdnet.files import CIFAR, FOLDER, Part, Unreadable, data_root
+from msdnet.files import CIFAR, FOLDER, Part, data_root
+from msdnet.pixels import Unreadable
 
 __all__ = [
     "UNREADABLE",

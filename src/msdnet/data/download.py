@@ -7,7 +7,7 @@ download is started again and never used. Needs the extra `train`.
 import shutil
 import tarfile
 import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,8 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
     if _is_complete(folder, layout):
         return folder
     try:
-        archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=_Progress())
+        with closing(_Progress()) as shown:  # pooch leaves it open where the download breaks off
+            archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=shown)
     except OSError as error:
         raise OSError(
             f"{layout.url}: cannot be downloaded ({type(error).__name__}); "
@@ -116,4 +117,5 @@ class _Progress:
         self._progress.reset(self._task)
 
     def close(self) -> None:
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()

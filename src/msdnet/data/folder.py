@@ -22,9 +22,9 @@ from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, UnreadableImageError
-from msdnet.files import LabelledFile, Part, Unreadable, digest, divide, find_images, some_names
+from msdnet.files import LabelledFile, Part, composed, digest, divide, find_images, some_names
 from msdnet.machine import cores
-from msdnet.pixels import centre, cropped, opened, reason, usual_resize
+from msdnet.pixels import Unreadable, centre, cropped, opened, reason, usual_resize
 
 __all__ = ["FolderData"]
 
@@ -120,7 +120,7 @@ class FolderData(ImageData):
     @property
     def test_fingerprint(self) -> str:
         """By their names, labels and sizes, so that none has to be read."""
-        files = ((path, label, (self.root / path).stat().st_size) for path, label in self._part("test"))
+        files = ((composed(path), label, (self.root / path).stat().st_size) for path, label in self._part("test"))
         return hashlib.sha256(json.dumps(list(files)).encode()).hexdigest()
 
     def paths(self, part: Part) -> list[str]:

@@ -1,9 +1,18 @@
 """Labelled images on disk: where they are, which part of a data set each belongs to, and reading them without torch."""
 
 from msdnet.files.cifar import CIFAR, SIDE, CifarLayout, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import DividedFolder, LabelledFile, digest, divide, find_classes, find_images, some_names
+from msdnet.files.folder import (
+    DividedFolder,
+    LabelledFile,
+    composed,
+    digest,
+    divide,
+    find_classes,
+    find_images,
+    some_names,
+)
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, TrainedOn, Unreadable, fingerprint, hold_out, hold_out_by_class
+from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class, in_words
 from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
 
@@ -17,8 +26,8 @@ __all__ = [
     "LabelledFile",
     "Part",
     "TrainedOn",
-    "Unreadable",
     "cifar_classes",
+    "composed",
     "data_root",
     "dataset_at",
     "digest",
@@ -31,6 +40,7 @@ __all__ = [
     "hold_out",
     "hold_out_by_class",
     "images_below",
+    "in_words",
     "open_labelled",
     "read_cifar",
     "some_names",

@@ -3,6 +3,7 @@
 import hashlib
 import heapq
 import os
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from msdnet.places import instead_of_folder
 __all__ = [
     "DividedFolder",
     "LabelledFile",
+    "composed",
     "digest",
     "divide",
     "find_classes",
@@ -201,7 +203,7 @@ def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[LabelledFi
     if others:
         told = f"{len(others):,} files are left out, {others[0]} among them"
         warnings.warn(f"{folder}: {told}: of images, {', '.join(FORMATS)} are read", stacklevel=2)
-    return sorted(files)
+    return sorted(files, key=lambda file: (composed(file.path), file))
 
 
 def _class_names(folder: Path) -> list[str]:
@@ -242,7 +244,14 @@ def _some(names: Sequence[str]) -> str:
 
 def digest(text: str) -> int:
     """64 bits that depend on the text alone; a file's name need not be valid Unicode."""
-    return int.from_bytes(hashlib.sha256(os.fsencode(text)).digest()[:8])
+    return int.from_bytes(hashlib.sha256(os.fsencode(composed(text))).digest()[:8])
+
+
+def composed(name: str) -> str:
+    """One form of a name for all systems: of an accented letter some make two characters, and an image must not change
+    from part to part on the way to them.
+    """
+    return unicodedata.normalize("NFC", name)
 
 
 def _fraction(text: str) -> float:

@@ -3,14 +3,24 @@
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Part", "TrainedOn", "Unreadable", "fingerprint", "hold_out", "hold_out_by_class"]
+__all__ = ["Part", "TrainedOn", "fingerprint", "hold_out", "hold_out_by_class", "in_words"]
 
 Part = Literal["train", "held_out", "test"]
-Unreadable = Literal["fatal", "skip"]
-"""What an image that cannot be read means: the end, or a warning."""
+
+# What runs and results tell of their images, as somebody would call it.
+_WORDS = {
+    "shape": "shape of an image",
+    "training": "training images",
+    "held_out": "held-out images",
+    "held_out_seed": "seed of the held-out images",
+    "held_out_sha256": "which images are held out",
+    "test": "test images",
+    "test_sha256": "which images are for testing",
+    "unreadable": "unreadable images",
+}
 
 
 class TrainedOn(NamedTuple):
@@ -52,6 +62,13 @@ def hold_out_by_class(labels: Sequence[int], count: int, seed: int) -> tuple[int
 
 def _mixed(size: int, seed: int) -> list[int]:
     return sorted(range(size), key=lambda index: hashlib.sha256(f"{seed}/{index}".encode()).digest())
+
+
+def in_words(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run or a result tells of its images, by names for errors."""
+    return {
+        _WORDS.get(name, name): in_words(value) if isinstance(value, dict) else value for name, value in told.items()
+    }
 
 
 def fingerprint(indices: Sequence[int]) -> str:

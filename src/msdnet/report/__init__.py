@@ -11,7 +11,8 @@ from pathlib import Path
 
 from msdnet.amounts import in_millions
 from msdnet.evaluation import Evaluation, evaluate
-from msdnet.files import Labelled, Unreadable
+from msdnet.files import Labelled
+from msdnet.pixels import Unreadable
 from msdnet.report.charts import PAPER
 from msdnet.report.contents import Chart, Section, sections
 from msdnet.report.gallery import find_labels

@@ -1,6 +1,6 @@
 """All experiments that train something, by their names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from msdnet.naming import did_you_mean
 from msdnet.reproduce.comparison import anytime_experiment, budgeted_experiment, densenet_star_experiment
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY
-from msdnet.reproduce.imagenet import CLASSES, anytime_imagenet, budgeted_imagenet
+from msdnet.reproduce.imagenet import anytime_imagenet, budgeted_imagenet
 from msdnet.reproduce.studies import ablation_experiment, prior_experiment, why_experiment
 from msdnet.training import load_recipe
 
@@ -19,12 +19,11 @@ class Entry(NamedTuple):
     """How an experiment is made."""
 
     build: Callable[..., Experiment]
-    """From a recipe and, where the data are a folder's, the number of classes."""
+    """From a recipe and, where the data are a folder's, the names of its classes, or nothing for ImageNet's."""
     epochs: int = 100
     recipe: str = "compare"
     """For all of its systems."""
-    classes: int | None = None
-    """By default, where the data are a folder's."""
+    of_folder: bool = False
 
 
 EXPERIMENTS: dict[str, Entry] = {
@@ -36,26 +35,22 @@ EXPERIMENTS: dict[str, Entry] = {
     "prior": Entry(prior_experiment),
     "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10")),
     "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10")),
-    "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", classes=CLASSES),
-    "budgeted-imagenet": Entry(budgeted_imagenet, 90, "paper_imagenet", classes=CLASSES),
+    "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", of_folder=True),
+    "budgeted-imagenet": Entry(budgeted_imagenet, 90, "paper_imagenet", of_folder=True),
 }
 
 
 def find_experiment(
-    name: str, *, epochs: int | None = None, batch_size: int | None = None, classes: int | None = None
+    name: str, *, epochs: int | None = None, batch_size: int | None = None, classes: Sequence[str] | None = None
 ) -> Experiment:
     """An experiment by its name.
 
     - epochs, batch_size: other than its own; such results do not mix with the others'
-    - classes: of the folder of images that stands for ImageNet
+    - classes: the names of those in the folder of images that stands for ImageNet
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, [*EXPERIMENTS, GALLERY])}")
     entry = EXPERIMENTS[name]
     recipe = load_recipe(entry.recipe).lasting(entry.epochs if epochs is None else epochs)
     recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
-    return (
-        entry.build(recipe)
-        if entry.classes is None
-        else entry.build(recipe, entry.classes if classes is None else classes)
-    )
+    return entry.build(recipe, classes) if entry.of_folder else entry.build(recipe)

@@ -1,13 +1,16 @@
 """Both settings on ImageNet (figures 5 and 7, left), or on any folder of images in its layout."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, anytime, budgeted, computed, envelope, sizes
 from msdnet.reproduce.subjects import Joint, Systems, Trained
 from msdnet.training import Recipe
 
-__all__ = ["CLASSES", "DENSENETS", "MSDNETS", "RESNETS", "anytime_imagenet", "budgeted_imagenet"]
+__all__ = ["CLASSES", "DENSENETS", "MSDNETS", "RESNETS", "anytime_imagenet", "budgeted_imagenet", "is_imagenet"]
 
 _STEPS = (4, 6, 7)
 MSDNETS = tuple(f"imagenet_{k}" for k in _STEPS)
@@ -15,7 +18,9 @@ RESNETS = tuple(f"imagenet_resnet_{layers}" for layers in (10, 18, 26, 34, 50))
 DENSENETS = tuple(f"imagenet_densenet_{layers}" for layers in (37, 57, 77, 99, 121))
 _ALEXNET_RATE = 0.1  # of the others': without BN it does not bear more
 CLASSES = 1000
-_TRAINING_IMAGES, _SIDE = 1_281_167 - 50_000, 224
+_WORDNET = re.compile(r"n\d{8}")  # how ImageNet calls its classes
+_ALL_IMAGES, _SIDE = 1_281_167, 224
+_TRAINING_IMAGES = _ALL_IMAGES - 50_000
 
 
 class _Systems(Systems):
@@ -32,12 +37,28 @@ class _Systems(Systems):
         }
 
 
-def _data(classes: int) -> str:
-    return "ImageNet" if classes == CLASSES else f"a folder of {classes} classes"
+def is_imagenet(images: Mapping[str, Any]) -> bool:
+    """Whether the images that a result tells of are ImageNet's: by their classes, and by how many there are to train on
+    and held out. A copy may lack a few, which could not be read.
+    """
+    count = images.get("training", 0) + images.get("held_out", 0)
+    return _has_its_names(images.get("classes", ())) and 0.999 * _ALL_IMAGES <= count <= _ALL_IMAGES
 
 
-def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
-    systems = _Systems(recipe, classes)
+def _has_its_names(classes: Sequence[str]) -> bool:
+    return len(classes) == CLASSES and all(map(_WORDNET.fullmatch, classes))
+
+
+def _data(classes: Sequence[str] | None) -> str:
+    return "ImageNet" if classes is None or _has_its_names(classes) else f"a folder of {len(classes)} classes"
+
+
+def _systems(recipe: Recipe, classes: Sequence[str] | None) -> _Systems:
+    return _Systems(recipe, CLASSES if classes is None else len(classes))
+
+
+def anytime_imagenet(recipe: Recipe, classes: Sequence[str] | None) -> Experiment:
+    systems = _systems(recipe, classes)
     each = zip(_STEPS, systems.each(*MSDNETS), (6, 3, 0), strict=True)
     curves = [
         *(Curve(f"MSDNet, k = {k}", (one,), anytime, colour) for k, one, colour in each),
@@ -49,8 +70,8 @@ def anytime_imagenet(recipe: Recipe, classes: int) -> Experiment:
     return Experiment("anytime-imagenet", title, "imagenet", figures, _TRAINING_IMAGES, _SIDE, images_known=False)
 
 
-def budgeted_imagenet(recipe: Recipe, classes: int) -> Experiment:
-    systems = _Systems(recipe, classes)
+def budgeted_imagenet(recipe: Recipe, classes: Sequence[str] | None) -> Experiment:
+    systems = _systems(recipe, classes)
     curves = [
         *(Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)),
         Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),

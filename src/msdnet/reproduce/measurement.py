@@ -12,6 +12,7 @@ from msdnet.checks import check_number, check_same, check_whole
 from msdnet.config import NetworkConfig
 from msdnet.errors import FileError, NewerFormatError, of_file, reason_of
 from msdnet.evaluation import BudgetPoint
+from msdnet.files import in_words
 from msdnet.reproduce.subjects import Subject, trained_for
 from msdnet.tables import from_mapping, make_tuples, read_as
 from msdnet.training import Recipe
@@ -119,7 +120,7 @@ def read_measurement(path: Path) -> Measurement:
     try:
         found = read_as(Measurement, path, FORMAT)
         with of_file(path):
-            check_same("is of another system: name", found.name, path.stem)
+            check_same("is of another system", found.name, path.stem, places=("in it", "by its name"))
     except NewerFormatError:
         raise
     except FileError as error:
@@ -191,14 +192,15 @@ def _check_as_declared(subject: Subject, found: Measurement, training_images: in
     }
     if training_images is not None:
         there["training images"], declared["training images"] = found.images.get("training"), training_images
-    check_same(_differs("this experiment"), there, declared)
+    check_same(_differs("this experiment"), there, declared, places=("here", "in this experiment"))
 
 
 def _check_as_usual(found: Measurement, usual_path: Path, usual: Measurement) -> None:
     version = usual.made_by["msdnet"]
     others = [made["msdnet"] for made in (found.made_by, *found.trained_by) if made["msdnet"] != version]
-    there = {"images": found.images, "msdnet's version": next(iter(others), version)}
-    check_same(_differs(str(usual_path)), there, {"images": usual.images, "msdnet's version": version})
+    here = {"images": in_words(found.images), "msdnet's version": next(iter(others), version)}
+    there = {"images": in_words(usual.images), "msdnet's version": version}
+    check_same(_differs(str(usual_path)), here, there, places=("here", f"in {usual_path}"))
 
 
 def _as_written_now(found: Measurement) -> tuple[dict[str, Any], dict[str, Any]]:

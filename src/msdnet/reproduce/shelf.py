@@ -11,6 +11,7 @@ from typing import Any, Literal
 from msdnet.bundle import RUN
 from msdnet.checks import check_same
 from msdnet.errors import path_of, text_of
+from msdnet.files import in_words
 from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds
@@ -90,7 +91,7 @@ class Shelf:
             # Which of them can be read is known only when they are.
             found = {name: value for name, value in one.images.items() if name != "unreadable"}
             with refused.noting(self.file_of(one)):
-                check_same(f"{hint}: images", found, images)
+                check_same(hint, in_words(found), in_words(images), places=("in the results", "in the data"))
         refused.tell()
 
     def check_run(self, trained: Trained, images: dict[str, Any]) -> None:
@@ -102,16 +103,16 @@ class Shelf:
             "network": network.to_dict(),
             "recipe": dataclasses.asdict(recipe),
             "seed": facts["seed"],
-            "images": facts["images"],
+            "images": in_words(facts["images"]),
         }
         wanted = {
             "network": trained.network.to_dict(),
             "recipe": dataclasses.asdict(trained.recipe),
             "seed": trained.seed,
-            "images": images,
+            "images": in_words(images),
         }
         hint = "trained in another way; remove it or choose another folder for runs (--runs)"
-        check_same(f"{folder}: {hint}", found, wanted)
+        check_same(f"{folder}: {hint}", found, wanted, places=("in the run", "in this experiment"))
 
     def reason(self, subject: Subject, error: BaseException) -> str:
         """What went wrong; where a file of a run is damaged, what can be done."""

@@ -21,10 +21,11 @@ class SupportsArray(Protocol):
     def __array__(self) -> NDArray[Any]: ...
 
 
-ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Image.Image | str | os.PathLike[str] | IO[bytes] | bytes
+Encoded: TypeAlias = Image.Image | str | os.PathLike[str] | IO[bytes] | bytes
+ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Encoded
 """One image: an array or tensor (H, W, C), a picture, the path of a file, an open one, or what a file holds."""
 Images: TypeAlias = ImageLike | Iterable[ImageLike]
-"""One, an array (N, H, W, C) of them, or any iterable of images and such arrays."""
+"""One, an array (N, H, W, C) of them, or any iterable (an array of paths, too) of images and such arrays."""
 Pixels: TypeAlias = NDArray[Any]
 
 
@@ -39,12 +40,8 @@ def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
         _check_channels(image.shape, spec)
         pixels: Pixels = _of_array(image[None], spec)[0]
         return pixels
-    if isinstance(image, Image.Image):
-        return _of_picture(image, spec)
-    if isinstance(image, bytes):
-        return _of_file(io.BytesIO(image), spec)
-    if isinstance(image, str | os.PathLike) or _is_file(image):
-        return _of_file(image, spec)
+    if _is_encoded(image):
+        return _decoded(image, spec)
     raise TypeError(f"an image must be an array, a picture or a path, got {type(image).__name__}")
 
 
@@ -55,8 +52,7 @@ def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] |
       place of one that can. Without it the first ends it with an error
     """
     images = _as_array(images)
-    single = isinstance(images, np.ndarray | Image.Image | str | os.PathLike | bytes) or _is_file(images)
-    several: Any = [images] if single else images
+    several: Any = [images] if isinstance(images, np.ndarray) or _is_encoded(images) else images
     if not isinstance(several, Iterable) or isinstance(several, dict):
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
     borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
@@ -93,7 +89,7 @@ def count_of(images: Images) -> int | None:
     images = _as_array(images)
     if isinstance(images, np.ndarray):
         return len(images) if images.ndim == 4 else 1
-    if isinstance(images, Image.Image | str | os.PathLike | bytes) or _is_file(images):
+    if _is_encoded(images):
         return 1
     if isinstance(images, list | tuple):
         arrays = map(_as_array, images)
@@ -111,7 +107,8 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
                 yield piece
                 number += len(piece)
         except (TypeError, ValueError) as error:
-            if unread is not None and _may_be_damaged(image):
+            # What need not be decoded, an array of the wrong shape, say, is a mistake of the caller's.
+            if unread is not None and _is_encoded(image):
                 unread[number] = str(error)
                 number += 1
                 yield np.empty((0, *spec.shape), np.uint8)
@@ -119,11 +116,6 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
             at = number + getattr(error, "row", 0)
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"image {at}: {error}") from error
-
-
-def _may_be_damaged(image: object) -> bool:
-    """Whether it has to be decoded. What has not, an array of the wrong shape, say, is a mistake of the caller's."""
-    return isinstance(image, str | os.PathLike | bytes | Image.Image) or _is_file(image)
 
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
@@ -136,8 +128,11 @@ def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
 
 
 def _as_array(images: Any) -> Any:
-    """A tensor as the array that it is. What has one axis is not pixels, but may be a column of paths."""
-    if isinstance(images, np.ndarray | Image.Image) or getattr(images, "ndim", 0) < 2:
+    """A tensor as the array that it is; a column of paths, which has one axis and is not pixels, as what lists them."""
+    if isinstance(images, np.ndarray):
+        listed = images.ndim == 1 and images.dtype.kind in "UTO"  # text of either kind, or objects
+        return images.tolist() if listed else images
+    if isinstance(images, Image.Image) or getattr(images, "ndim", 0) < 2:
         return images
     return np.asarray(images) if hasattr(images, "__array__") else images
 
@@ -198,17 +193,29 @@ class _BadPixelError(ValueError):
         self.row = int(np.flatnonzero(bad.any(axis=(1, 2, 3)))[0])
 
 
-def _is_file(image: object) -> TypeGuard[IO[bytes]]:
-    return hasattr(image, "read") and hasattr(image, "seek")
+def _is_encoded(image: object) -> TypeGuard[Encoded]:
+    """Whether it is one image that has to be decoded, which may fail."""
+    is_file = hasattr(image, "read") and hasattr(image, "seek")
+    return is_file or isinstance(image, Image.Image | str | os.PathLike | bytes)
 
 
-def _of_file(path: str | os.PathLike[str] | IO[bytes], spec: ImageSpec) -> Pixels:
+def _decoded(image: Encoded, spec: ImageSpec) -> Pixels:
     try:
-        with opened(path) as picture:
+        if isinstance(image, Image.Image):  # which may not have been decoded yet
+            return _of_picture(image, spec)
+        with opened(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
             return _of_picture(picture, spec, draft=True)
     except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
-        name = os.fspath(path) if isinstance(path, str | os.PathLike) else getattr(path, "name", "file")
-        raise ValueError(f"{name}: cannot be read ({reason(error)})") from error
+        raise ValueError(f"{_name(image)}: cannot be read ({reason(error)})") from error
+
+
+def _name(image: Encoded) -> str:
+    """As it is called in an error."""
+    if isinstance(image, str | os.PathLike):
+        return os.fspath(image)
+    if isinstance(image, Image.Image):
+        return str(getattr(image, "filename", "") or "picture")
+    return str(getattr(image, "name", "file"))
 
 
 def _joined(parts: list[Pixels]) -> Pixels:

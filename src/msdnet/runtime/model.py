@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from msdnet.amounts import Amount, in_millions, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_choice, check_number, check_whole
-from msdnet.files import Unreadable
+from msdnet.pixels import Unreadable
 from msdnet.policy import (
     Answers,
     FixedThresholds,

@@ -123,7 +123,7 @@ class OnnxEngine(Engine):
         return {
             **self._nothing,
             **{place: state.maps[name] for place, name in stage.inputs.items()},
-            STAGE: np.array(state.exits_done),
+            STAGE: np.array(state.exits_done, np.int64),
         }
 
     def _copied(self, given: Mapping[str, Array], outputs: list[str]) -> list[Array]:

@@ -8,7 +8,7 @@ from typing import get_args
 
 from msdnet.amounts import counted
 from msdnet.checks import check_choice
-from msdnet.files import Unreadable
+from msdnet.pixels import Unreadable
 from msdnet.policy import Answers, SpendingRule, Unit
 from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine

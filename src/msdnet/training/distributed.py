@@ -11,7 +11,7 @@ import torch
 from torch import distributed
 
 from msdnet.data.base import Shard
-from msdnet.device import local_rank
+from msdnet.machine import local_rank
 
 __all__ = [
     "first_on_machine_first",

@@ -17,7 +17,7 @@ from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.device import pick_device
 from msdnet.errors import FileError, of_file
-from msdnet.files import fingerprint
+from msdnet.files import fingerprint, in_words
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.tables import from_mapping, read_as, read_table
 from msdnet.training.checkpoint import load_tensors
@@ -26,6 +26,7 @@ from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary
 
 __all__ = [
     "TrainedRun",
+    "check_same_images",
     "defined_by",
     "describe_data",
     "is_finished",
@@ -114,7 +115,7 @@ def load_run(
     network.load_state_dict(weights)
     images = (data or reopen(facts, root, None, unreadable, torch_device)) if open_data else None
     if images is not None:
-        check_same(f"{folder}: trained on other data", describe_data(images), facts["images"])
+        check_same_images(f"{folder}: trained on other data", images, facts)
     return TrainedRun(network.to(torch_device).eval(), images, facts)
 
 
@@ -150,6 +151,12 @@ def describe_data(data: ImageData) -> dict[str, Any]:
         "held_out_sha256": fingerprint(data.held_out_indices),
     }
     return plain_json(facts)
+
+
+def check_same_images(what: str, data: ImageData, facts: Mapping[str, Any]) -> None:
+    """Refuse other data than those of a run."""
+    here, there = in_words(describe_data(data)), in_words(facts["images"])
+    check_same(what, here, there, places=("in the data", "in the run"))
 
 
 def plain_json(values: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
 from msdnet.device import pick_device
+from msdnet.files import in_words
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import network_config
 from msdnet.training.display import Display, choose_display
@@ -32,6 +33,7 @@ from msdnet.training.distributed import (
 from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.record import (
+    check_same_images,
     defined_by,
     describe_data,
     is_finished,
@@ -150,7 +152,7 @@ def resume(
         with ALONE:
             with first_on_machine_first():
                 images = data or reopen(facts, root, workers, unreadable, here.device)
-            check_same(f"{folder}: started with other data", describe_data(images), facts["images"])
+            check_same_images(f"{folder}: started with other data", images, facts)
             _check_parts(images, test)
             if "dataset" in facts["data"] and unreadable not in (None, facts["data"].get("unreadable")):
                 facts["data"]["unreadable"] = unreadable
@@ -259,12 +261,14 @@ def _teaching(
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{error} (a teacher is a finished run; --teacher says where it is)") from error
     # Also for the sake of the held-out images: a teacher that was trained on them would tell of them.
-    check_same(f"{folder}: a teacher trained on other data", its_facts["images"], facts["images"])
+    its_images, images = in_words(its_facts["images"]), in_words(facts["images"])
+    check_same(f"{folder}: a teacher trained on other data", its_images, images, places=("there", "in this run"))
     weights = hashlib.sha256((Path(folder) / MODEL).read_bytes()).hexdigest()
     known = facts.setdefault(
         "teacher", {"folder": str(Path(folder).resolve()), "network": its_facts["network"], "weights": weights}
     )
-    check_same(f"{folder}: another teacher than the run was started with: weights", weights, known["weights"])
+    other = f"{folder}: another teacher than the run was started with: weights"
+    check_same(other, weights, known["weights"], places=("now", "then"))
     return network.to(memory_format=torch.channels_last)
 
 

@@ -37,7 +37,7 @@ class Start(NamedTuple):
     def check_known(self, facts: Mapping[str, Any]) -> None:
         """Refuse another one than those facts tell of."""
         what = f"{self.facts['folder']}: other weights than the run was started with"
-        check_same(what, self.facts["weights"], facts["weights"])
+        check_same(what, self.facts["weights"], facts["weights"], places=("now", "then"))
 
     def give(self, fresh: StagedNetwork, classes: Sequence[str]) -> None:
         """Put the weights into a network. Where classes differ, what depends on them stays as fresh as it is."""
@@ -80,4 +80,4 @@ def _difference(theirs: NetworkConfig, ours: NetworkConfig) -> str:
         return f"a {theirs.kind}, not a {ours.kind}"
     one, other = theirs.to_dict(), ours.to_dict()
     differing = [name for name in one if name != "classes" and one[name] != other[name]]
-    return ", ".join(f"{name} is {one[name]!r}, not {other[name]!r}" for name in differing)
+    return "; ".join(f"{name}: {one[name]!r} there, {other[name]!r} here" for name in differing)

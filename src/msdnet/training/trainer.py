@@ -131,7 +131,8 @@ class Trainer:
         tensors, facts = load_tensors(path)
         with of_file(path):
             for name in ("network", "recipe", "seed"):
-                check_same(f"made with another {name}", facts.get(name), self.facts[name])
+                both = facts.get(name), self.facts[name]
+                check_same(f"made with another {name}", *both, places=("in the checkpoint", "in the run"))
             if tuple(tensors["held_out_indices"].tolist()) != self.data.held_out_indices:
                 raise ValueError("made with other data: another set of images was held out")
         self.step.load_state(tensors)

@@ -6,7 +6,7 @@ from msdnet.files import CIFAR
 from msdnet.reproduce.claims import anytime, budgeted, counted, densenet_star, imagenet, studies, sums, unmeasured, why
 from msdnet.reproduce.claims.claim import SECTIONS, Claim, Finding, judge, sum_up
 from msdnet.reproduce.experiment import Experiment
-from msdnet.reproduce.imagenet import CLASSES
+from msdnet.reproduce.imagenet import CLASSES, is_imagenet
 from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["CLAIMS", "Claim", "Finding", "judge", "judge_all", "why_not_judged"]
@@ -17,12 +17,16 @@ CLAIMS: tuple[Claim, ...] = tuple(
 )
 
 
-def why_not_judged(experiment: Experiment) -> str | None:
+def why_not_judged(experiment: Experiment, measured: Mapping[str, Measurement]) -> str | None:
     """Why the paper's claims cannot be judged by what is measured for it, if they cannot."""
     classes = experiment.subjects[0].network.classes
     if experiment.dataset not in CIFAR and classes != CLASSES:
         return f"the paper's are of ImageNet's {CLASSES:,} classes, and these are {classes:,} of another folder"
-    return "this is a try" if experiment.is_try else None
+    if experiment.is_try:
+        return "this is a try"
+    if experiment.dataset not in CIFAR and not all(is_imagenet(one.images) for one in measured.values()):
+        return "the paper's are of ImageNet, and by their classes' names, or their number, these images are others"
+    return None
 
 
 def judge_all(measured: Mapping[str, Mapping[str, Measurement]]) -> dict[Claim, Finding | None]:

@@ -9,7 +9,7 @@ from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, NotMeasured, R
 from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, budgets, cheaper, span
 from msdnet.reproduce.claims.systems import best_of_msdnets, ensembles_are_no_better
 from msdnet.reproduce.figure import anytime, sizes
-from msdnet.reproduce.imagenet import CLASSES, DENSENETS, MSDNETS, RESNETS
+from msdnet.reproduce.imagenet import DENSENETS, MSDNETS, RESNETS, is_imagenet
 from msdnet.reproduce.measurement import Measurement
 
 __all__ = ["ABOVE_ENSEMBLES", "ABOVE_SINGLE_NETWORKS", "CLAIMS", "TWO_TO_THREE_TIMES"]
@@ -74,8 +74,8 @@ def _cheaper_than_densenets(measured: Results) -> Finding:
 
 
 def _of_imagenet(measured: Results, find: Callable[[Results], Finding]) -> Finding:
-    """The paper's numbers are of ImageNet's classes, and of no others."""
-    if any(one.network.get("classes") != CLASSES for one in measured.values()):
+    """The paper's numbers are of ImageNet, and of no other images."""
+    if not all(is_imagenet(one.images) for one in measured.values()):
         raise NotMeasured("ImageNet")
     return find(measured)
 
