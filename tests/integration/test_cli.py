@@ -385,7 +385,7 @@ def test_unreadable_images_stop_nothing_after_training(place: Path, tmp_path: Pa
     assert f"{test}: cannot be read" in run(*measure).stderr
     done = run(*measure, skip, "--json")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"msdnet: unreadable image {test}: cannot be read (not an image)\n"
+    assert done.stderr == f"msdnet: unreadable image 0: {test}: cannot be read (not an image)\n"
     found = json.loads(done.stdout)["models"][0]
     assert found["images"] == data.size("test") - 1
     assert found["data"].endswith("; 1 could not be read")
