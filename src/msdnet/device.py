@@ -35,7 +35,8 @@ def training_precision(device: torch.device) -> torch.dtype:
     if wanted is not None:
         check_choice("MSDNET_PRECISION", wanted, ("float32", "bfloat16"))
         return torch.float32 if wanted == "float32" else torch.bfloat16
-    quick = device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_avx512_bf16_supported())
+    multiplies_it = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)  # of torch's own, which may move it
+    quick = device.type == "cuda" or (device.type == "cpu" and multiplies_it())
     return torch.bfloat16 if quick else torch.float32
 
 

@@ -22,7 +22,10 @@ def cores() -> int:
 
 def local_rank() -> int:
     """Which of the processes that torchrun started on this machine this is: the first where there are no others."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    rank = os.environ.get("LOCAL_RANK", "0")
+    if not rank.isdecimal():
+        raise ValueError(f"LOCAL_RANK must be a number, as torchrun sets it; got {rank!r}")
+    return int(rank)
 
 
 def describe_machine() -> dict[str, str | int]:

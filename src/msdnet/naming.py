@@ -98,6 +98,8 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    __eq__, __hash__ = object.__eq__, object.__hash__  # a registry is itself, whatever another holds
+
 
 def _same_place(one: object, other: object) -> bool:
     """Whether two classes or functions are defined under the same name in the same module."""

@@ -95,6 +95,7 @@ def test_of_several_processes_others_wait_for_the_first_to_speak(monkeypatch: py
     """torchrun ends them meanwhile, unless the fault is their own: then it is told after all."""
     waited: list[float] = []
     monkeypatch.setattr(time, "sleep", waited.append)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")  # without it nobody else would speak
     for arguments, code, told in (
         (["show", "nothing"], 1, "msdnet: no network, model or folder is called 'nothing'"),
         (["show", "--bad"], 2, "Usage: "),
@@ -109,6 +110,16 @@ def test_of_several_processes_others_wait_for_the_first_to_speak(monkeypatch: py
         assert (other.returncode, other.stdout, other.stderr) == (first.returncode, first.stdout, first.stderr)
         assert waited == ([cli.PATIENCE] if code else [])
         waited.clear()
+
+
+def test_a_rank_without_torchrun_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("it waits"))
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    for rank in ("1", "x"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        assert run_here("show", "nothing").stderr.startswith("msdnet: no network, model or folder is called 'nothing'")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    assert run_here("presets").stderr == "msdnet: LOCAL_RANK must be a number, as torchrun sets it; got 'x'\n"
 
 
 def test_version() -> None:

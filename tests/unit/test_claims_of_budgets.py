@@ -205,6 +205,18 @@ def test_the_range_of_one_network_ends_where_another_is_above_it(
     assert f"{words} multiply-adds, of 300 that it can spend" in finding.measured
 
 
+def test_of_wide_ranges_one_that_is_not_cut_short_counts() -> None:
+    """One network is the best from 20 to 290 of 300 million, another from 20 to all of its 110."""
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76), (300, 77)), *baselines())
+    networks["densenet_bc_16_12"] = network("densenet_bc_16_12", (20, 60))
+    networks["resnet_56"] = network("resnet_56", (290, 80))
+    assert found("a single network can outperform", networks).verdict == "in part"
+    networks["cifar_batch_5"] = network("cifar_batch_5", (10, 1), (110, 1), budgets=((10, 60), (25, 70), (110, 76)))
+    finding = found("a single network can outperform", networks)
+    assert finding.verdict == "yes"
+    assert "from 20 to 110 million multiply-adds, of 110 that it can spend" in finding.measured
+
+
 @pytest.mark.parametrize("name", ["ensemble_densenets_varying", "ensemble_resnet_20", "resnet_mc"])
 def test_early_exits_end_the_range_of_one_network_too(name: str) -> None:
     networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76), (300, 77)), *baselines())

@@ -307,6 +307,21 @@ def test_only_the_folder_of_the_training_is_divided(tmp_path: Path, held_out: in
         open_labelled(new, **known)  # type: ignore[arg-type]
 
 
+def test_a_folder_divided_by_the_bytes_of_its_names_is_refused(tmp_path: Path) -> None:
+    """As it was before names had one form: to take it for a new folder would test what was trained on."""
+    for index in range(30):
+        path = tmp_path / "own" / ("ant", "bee")[index % 2] / f"e\u0301{index}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 20)).save(path)
+    names = [str(path.relative_to(tmp_path / "own")) for path in (tmp_path / "own").rglob("*.png")]
+    by_bytes = sorted(hashlib.sha256(name.encode()).digest()[:8].hex() for name in names)[:16]
+    known = [TrainedOn("abc", 5, 0, tuple(by_bytes))]
+    with pytest.raises(
+        ValueError, match=r"own: a model was trained on these images by an earlier version.*train it anew"
+    ):
+        open_labelled(tmp_path / "own", classes=("ant", "bee"), trained_on=known)
+
+
 def test_a_folder_that_has_changed_since_the_training_is_still_known(tmp_path: Path) -> None:
     own, other = tmp_path / "own", tmp_path / "other"
     squares_in(own, "ant", "bee", "cow", count=60)

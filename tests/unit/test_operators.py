@@ -177,6 +177,13 @@ def test_a_norm_without_weights_is_exported(missing: tuple[str, ...], tmp_path: 
     check_graph(Chain(WideResNetConfig(layers=10, widening=1, classes=4), [norm], [head]), tmp_path)
 
 
+def test_a_norm_with_statistics_that_moves_them_no_more_is_exported(tmp_path: Path) -> None:
+    norm = nn.BatchNorm2d(3)
+    norm.running_mean, norm.track_running_stats = torch.tensor([0.5, 0.0, -2.0]), False
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 4))
+    check_graph(Chain(WideResNetConfig(layers=10, widening=1, classes=4), [norm], [head]), tmp_path)
+
+
 def check_graph(network: StagedNetwork, tmp_path: Path) -> None:
     network = network.eval()
     weights = {name: value.numpy() for name, value in network.state_dict().items()}

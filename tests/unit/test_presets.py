@@ -79,6 +79,7 @@ def test_registry_keeps_the_order_of_registration() -> None:
     assert list(registry.items()) == [("two", 2), ("one", 1)]
     assert len(registry) == 2
     assert "three" not in registry
+    assert len({registry, registry, Registry[int]("number")}) == 2  # each is itself
 
 
 @pytest.mark.parametrize("name", [3, "", None])

@@ -11,7 +11,7 @@ from typing import IO
 import pytest
 
 from msdnet.data import UnreadableImageError
-from msdnet.errors import FileError
+from msdnet.errors import FileError, NewerFormatError
 from msdnet.reproduce.drawing import measured_of
 from msdnet.training import DivergenceError, Interrupted
 from msdnet.training.side_by_side import Done
@@ -135,3 +135,11 @@ def test_a_run_that_may_not_be_written_to_is_not_called_damaged(whole: Path, tmp
     diverged = DivergenceError(f"the loss is nan; the last good checkpoint is {path}")
     assert here.shelf.reason(RESNET, diverged) == str(diverged), "the run is named, and it is whole"
     assert "trained anew" in here.shelf.reason(RESNET, FileError(path, "not a whole safetensors file"))
+
+
+def test_a_run_of_a_newer_version_is_not_called_damaged(whole: Path, tmp_path: Path) -> None:
+    here = workshop(whole, tmp_path)
+    path = here.shelf.run_of(RESNET) / "checkpoint.safetensors"
+    newer, damaged = NewerFormatError(path, "format 9 is newer"), FileError(path, "not what was written")
+    assert here.shelf.reason(RESNET, newer) == f"{path}: format 9 is newer"
+    assert here.shelf.reason(RESNET, damaged).endswith("it would be trained anew")

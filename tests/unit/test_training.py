@@ -166,6 +166,35 @@ def test_both_precisions_learn_the_same_to_what_bfloat16_can_tell(monkeypatch: p
     assert losses["bfloat16"][-1] < losses["bfloat16"][0]
 
 
+def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for precision in ("float32", "bfloat16"):
+        monkeypatch.setenv("MSDNET_PRECISION", precision)
+        run(tmp_path / precision)
+        with pytest.raises(Interrupted):
+            run(tmp_path / f"parts_{precision}", display=StopAt(7))
+    for precision, other in (("float32", "bfloat16"), ("bfloat16", "float32")):
+        monkeypatch.setenv("MSDNET_PRECISION", other)
+        assert read_run(tmp_path / f"parts_{precision}")["precision"] == precision
+        go_on(tmp_path / f"parts_{precision}")
+        whole, parts = weights(tmp_path / precision), weights(tmp_path / f"parts_{precision}")
+        assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_a_run_that_tells_no_precision_goes_on_in_what_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before precisions were told, a CPU had float32."""
+    monkeypatch.setenv("MSDNET_PRECISION", "float32")
+    run(tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        run(tmp_path / "parts", display=StopAt(7))
+    facts = json.loads((tmp_path / "parts/run.json").read_text())
+    del facts["precision"]
+    (tmp_path / "parts/run.json").write_text(json.dumps(facts))
+    monkeypatch.setenv("MSDNET_PRECISION", "bfloat16")
+    go_on(tmp_path / "parts")
+    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
 @pytest.mark.parametrize("network", [TINY, dataclasses.replace(TINY, averaging=2)], ids=["none", "another power"])
 def test_a_step_boosts_only_what_answers_with_such_averages(network: MSDNetConfig) -> None:
     with pytest.raises(ValueError, match=r"recipe boosted boosts exits that answer with averages of power 0\.5"):

@@ -1,6 +1,7 @@
 """The `msdnet` command. What a command needs beyond the small install is imported inside it."""
 
 import io
+import os
 import sys
 import time
 import warnings
@@ -58,7 +59,7 @@ def main() -> None:
 
 def _run() -> None:
     """Of several processes under torchrun, the first on a machine speaks at once; see `_after_the_first`."""
-    if local_rank() == 0:
+    if "TORCHELASTIC_RUN_ID" not in os.environ or local_rank() == 0:
         app()
     else:
         with _after_the_first():

@@ -37,7 +37,7 @@ def _conv(module: nn.Conv2d) -> _Described:
 
 
 def _norm(module: nn.BatchNorm2d) -> _Described:
-    if not module.track_running_stats:
+    if module.running_mean is None or module.running_var is None:
         raise unsupported(module, "without running statistics, what it makes of an image depends on the others")
     return "BatchNormalization", ("weight", "bias", "running_mean", "running_var"), {"epsilon": module.eps}
 

@@ -5,7 +5,7 @@ import heapq
 import os
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,8 +111,13 @@ def some_names(paths: Iterable[str]) -> tuple[str, ...]:
 def _is_of(training: TrainedOn, root: Path, classes: Sequence[str], files: list[LabelledFile]) -> bool:
     """By the names of some files, of which most must be there; by the numbers of the held-out ones, if that is all."""
     if training.names:
-        here = {f"{digest(file.path):016x}" for file in files}
-        return 2 * len(here.intersection(training.names)) > len(training.names)
+        known = _most_are_here(training.names, files, digest)
+        if not known and _most_are_here(training.names, files, _digest_of_bytes):
+            raise ValueError(
+                f"{root}: a model was trained on these images by an earlier version, which divided them by the bytes "
+                "of their names, accents apart from letters: train it anew to tell which are left for testing"
+            )
+        return known
     if len({file.label for file in files}) < len(classes):
         return False
     try:
@@ -120,6 +125,11 @@ def _is_of(training: TrainedOn, root: Path, classes: Sequence[str], files: list[
     except ValueError:  # it has fewer images than were held out
         return False
     return fingerprint(found.held_out) == training.sha256
+
+
+def _most_are_here(names: Collection[str], files: list[LabelledFile], digest_of: Callable[[str], int]) -> bool:
+    here = {f"{digest_of(file.path):016x}" for file in files}
+    return 2 * len(here.intersection(names)) > len(names)
 
 
 def _test_folders(root: Path) -> list[Path]:
@@ -244,7 +254,11 @@ def _some(names: Sequence[str]) -> str:
 
 def digest(text: str) -> int:
     """64 bits that depend on the text alone; a file's name need not be valid Unicode."""
-    return int.from_bytes(hashlib.sha256(os.fsencode(composed(text))).digest()[:8])
+    return _digest_of_bytes(composed(text))
+
+
+def _digest_of_bytes(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(os.fsencode(text)).digest()[:8])
 
 
 def composed(name: str) -> str:

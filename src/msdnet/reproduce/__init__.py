@@ -1,9 +1,8 @@
 """The paper's experiments: `msdnet reproduce`.
 
-An experiment compares systems, each a network that is trained or an ensemble of these. What is there of
-it stands on a `Shelf`: a result file and a run for each. A `Workshop` trains and measures what is missing; figures are
-drawn from the files. The gallery trains
-nothing: it shows images that were easy or hard for a model that is there.
+An experiment compares systems, each a network that is trained or an ensemble of these. What there is of them stands on
+a `Shelf`: a result file and a run for each. A `Workshop` trains and measures what is missing; figures are drawn from
+the files. The gallery trains nothing: it shows images that were easy or hard for a model that is there.
 """
 
 from typing import TYPE_CHECKING

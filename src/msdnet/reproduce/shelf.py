@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msdnet.bundle import RUN
 from msdnet.checks import check_same
-from msdnet.errors import path_of, text_of
+from msdnet.errors import NewerFormatError, path_of, text_of
 from msdnet.files import in_words
 from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Subject, Trained, trained_for
@@ -81,7 +81,7 @@ class Shelf:
             "machine_seconds": machine_seconds(run, summary.seconds),
             "images_per_second": summary.images_per_second,
             "processes": summary.processes,
-        }
+        } | {name: value for name, value in read_run(run).items() if name == "precision"}  # older runs do not tell
 
     def check_images(self, measured: Iterable[Measurement], images: dict[str, Any]) -> None:
         """Refuse what was measured of other images than these."""
@@ -117,7 +117,8 @@ class Shelf:
     def reason(self, subject: Subject, error: BaseException) -> str:
         """What went wrong; where a file of a run is damaged, what can be done."""
         why, path = text_of(error), path_of(error)
-        if path is None or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError)):
-            return why  # the place is at fault, and the run is whole
+        elsewhere = isinstance(error, NewerFormatError | OSError) and not isinstance(error, FileNotFoundError)
+        if path is None or elsewhere:
+            return why  # the place is at fault, or this version is too old, and the run is whole
         damaged = [run for run in map(self.run_of, trained_for(subject)) if path.is_relative_to(run)]
         return f"{why}; without {damaged[0]} it would be trained anew" if damaged else why

@@ -18,7 +18,7 @@ from msdnet.checks import check_number, check_same, check_whole
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
-from msdnet.device import pick_device
+from msdnet.device import pick_device, training_precision
 from msdnet.files import in_words
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import network_config
@@ -108,6 +108,7 @@ def train(
         _check_parts(images, test)
         config = _network_config(network or (begin and begin.network.config), images, chosen)
         facts = _facts(chosen, config, images, data if isinstance(data, DataConfig) else None, seed)
+        facts |= {"precision": str(training_precision(here.device)).removeprefix("torch.")}
         facts |= {} if begin is None else {"start": begin.facts}
         teaching = _teaching(chosen, teacher, facts, here.device)
         trainer = _trainer(folder, facts, chosen, config, images, here, teacher=teaching, start=begin)
@@ -195,6 +196,7 @@ def make_step(
     teacher: StagedNetwork | None = None,
     start: Start | None = None,
     distributed: bool = False,
+    precision: torch.dtype | None = None,
 ) -> Step:
     """A fresh network on its device, or one with weights to start with, and the way to train it that is fastest."""
     built: Any = create_network(_network_config(network, data, recipe))
@@ -208,7 +210,7 @@ def make_step(
     if on_gpu and distributed:
         built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
     kind = GraphedStep if on_gpu and not distributed else Step
-    return kind(built, recipe, data.image_shape[1:], teacher=teacher, distributed=distributed)
+    return kind(built, recipe, data.image_shape[1:], teacher=teacher, distributed=distributed, precision=precision)
 
 
 def _network_config(network: str | NetworkConfig | None, data: ImageData, recipe: Recipe) -> NetworkConfig:
@@ -310,7 +312,8 @@ def _trainer(
 ) -> Trainer:
     seed, shard = facts["seed"], here.shard
     torch.manual_seed(seed)
-    step = make_step(config, recipe, data, here.device, teacher=teacher, start=start, distributed=shard.world > 1)
+    options: dict[str, Any] = {"distributed": shard.world > 1, "precision": _precision_of(facts, here.device)}
+    step = make_step(config, recipe, data, here.device, teacher=teacher, start=start, **options)
     return Trainer(
         step,
         data,
@@ -322,6 +325,12 @@ def _trainer(
         stop=here.stop,
         checkpoint_seconds=here.checkpoint_seconds,
     )
+
+
+def _precision_of(facts: dict[str, Any], device: torch.device) -> torch.dtype:
+    """That of the run, wherever it goes on; runs that do not tell it had bfloat16 on GPUs alone."""
+    usual = "bfloat16" if device.type == "cuda" else "float32"
+    return torch.float32 if facts.get("precision", usual) == "float32" else torch.bfloat16
 
 
 def _check_system() -> None:

@@ -36,6 +36,7 @@ class Step:
         *,
         teacher: StagedNetwork | None = None,
         distributed: bool = False,
+        precision: torch.dtype | None = None,
     ) -> None:
         self.network = network
         if (teacher is not None) != recipe.loss.distillation.needs_network:
@@ -43,7 +44,7 @@ class Step:
         self._teacher = None if teacher is None else _Teacher(teacher)
         self.recipe = recipe
         self.device = next(network.parameters()).device
-        self._precision = training_precision(self.device)
+        self._precision = precision or training_precision(self.device)
         weights = exit_weights(recipe.loss.exit_weights, network.costs(image_size))
         self._weights = torch.tensor(weights, device=self.device)
         self._rate = torch.zeros((), device=self.device)
