@@ -8,7 +8,7 @@ import torch
 from msdnet.checks import check_choice
 from msdnet.machine import local_rank
 
-__all__ = ["pick_device", "side_stream", "training_precision"]
+__all__ = ["kernels_wanted", "pick_device", "side_stream", "training_precision"]
 
 
 def pick_device(wanted: str | None = None) -> torch.device:
@@ -38,6 +38,16 @@ def training_precision(device: torch.device) -> torch.dtype:
     multiplies_it = getattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)  # of torch's own, which may move it
     quick = device.type == "cuda" or (device.type == "cpu" and multiplies_it())
     return torch.bfloat16 if quick else torch.float32
+
+
+def kernels_wanted() -> str | None:
+    """Whose kernels are to train, by `MSDNET_KERNELS`: our own for BN on a GPU, torch's, or on a processor those that
+    torch.compile makes. Unless it is set, our own where they can be had, and torch's elsewhere.
+    """
+    wanted = os.environ.get("MSDNET_KERNELS")
+    if wanted is not None:
+        check_choice("MSDNET_KERNELS", wanted, ("own", "torch", "compiled"))
+    return wanted
 
 
 @cache

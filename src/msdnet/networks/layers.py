@@ -1,6 +1,5 @@
 """Layers that the networks are made of."""
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import TypeAlias
@@ -8,7 +7,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
-from msdnet.checks import check_choice
+from msdnet.device import kernels_wanted
 
 __all__ = [
     "Conv2d",
@@ -60,10 +59,8 @@ def _own_norm_for(layer: nn.Module, maps: Tensor) -> Norm | None:
 
 def own_norm() -> Norm | None:
     """Our kernels, unless `MSDNET_KERNELS=torch` declines them or Triton is not here; `=own` insists on them."""
-    whose = os.environ.get("MSDNET_KERNELS")
-    if whose is not None:
-        check_choice("MSDNET_KERNELS", whose, ("own", "torch"))
-    if whose == "torch":
+    whose = kernels_wanted()
+    if whose not in (None, "own"):
         return None
     try:
         from msdnet.networks.kernels import norm

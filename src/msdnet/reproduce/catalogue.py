@@ -23,6 +23,8 @@ class Entry(NamedTuple):
     epochs: int = 100
     recipe: str = "compare"
     """For all of its systems."""
+    batch_size: int | None = None
+    """Other than the recipe's."""
     of_folder: bool = False
 
 
@@ -32,7 +34,7 @@ EXPERIMENTS: dict[str, Entry] = {
     "densenet-star": Entry(densenet_star_experiment),
     "why": Entry(why_experiment, epochs=30),
     "ablation": Entry(ablation_experiment),
-    "prior": Entry(prior_experiment),
+    "prior": Entry(prior_experiment, epochs=10, batch_size=64),
     "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10")),
     "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10")),
     "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", of_folder=True),
@@ -52,5 +54,6 @@ def find_experiment(
         raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, [*EXPERIMENTS, GALLERY])}")
     entry = EXPERIMENTS[name]
     recipe = load_recipe(entry.recipe).lasting(entry.epochs if epochs is None else epochs)
+    batch_size = entry.batch_size if batch_size is None else batch_size
     recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
     return entry.build(recipe, classes) if entry.of_folder else entry.build(recipe)

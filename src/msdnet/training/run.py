@@ -18,7 +18,7 @@ from msdnet.checks import check_number, check_same, check_whole
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.data.base import Shard
-from msdnet.device import pick_device, training_precision
+from msdnet.device import kernels_wanted, pick_device, training_precision
 from msdnet.files import in_words
 from msdnet.networks import StagedNetwork, create_network
 from msdnet.presets import network_config
@@ -45,7 +45,7 @@ from msdnet.training.record import (
 )
 from msdnet.training.side_by_side import ALONE, StopSignal
 from msdnet.training.start import Start, find_start
-from msdnet.training.step import GraphedStep, Step
+from msdnet.training.step import CompiledStep, GraphedStep, Step
 from msdnet.training.trainer import CHECKPOINT, MODEL, Summary, Trainer
 from msdnet.version import VERSION
 from msdnet.writing import write_atomically
@@ -209,8 +209,17 @@ def make_step(
         torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = True, 3
     if on_gpu and distributed:
         built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
-    kind = GraphedStep if on_gpu and not distributed else Step
+    kind = _kind_of_step(device, distributed=distributed)
     return kind(built, recipe, data.image_shape[1:], teacher=teacher, distributed=distributed, precision=precision)
+
+
+def _kind_of_step(device: torch.device, *, distributed: bool) -> type[Step]:
+    compiled = kernels_wanted() == "compiled"
+    if compiled and device.type != "cpu":
+        raise ValueError(f"MSDNET_KERNELS=compiled is for training on a CPU, not on {device}")
+    if compiled:
+        return CompiledStep
+    return GraphedStep if device.type == "cuda" and not distributed else Step
 
 
 def _network_config(network: str | NetworkConfig | None, data: ImageData, recipe: Recipe) -> NetworkConfig:

@@ -1,11 +1,13 @@
 """One step of training: forward, loss, backward, optimiser, averaging, and what is counted on the way.
 
 `Step` runs anywhere; `GraphedStep` replays the same step as one CUDA graph, since the many small kernels of
-such a network otherwise wait for the processor that launches them. Knows nothing of epochs or files.
+such a network otherwise wait for the processor that launches them; `CompiledStep` runs kernels that torch.compile makes
+for a processor. Knows nothing of epochs or files.
 """
 
 import copy
 from collections.abc import Mapping
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +20,7 @@ from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readab
 from msdnet.training.recipe import Optimiser, Recipe
 from msdnet.training.streams import ScalesSideBySide
 
-__all__ = ["GraphedStep", "Step"]
+__all__ = ["CompiledStep", "GraphedStep", "Step"]
 
 
 class Step:
@@ -178,6 +180,22 @@ class GraphedStep(Step):
         if self.random_numbers is not None and random_state is not None:
             self.random_numbers.set_state(random_state)
         self._graph = graph
+
+
+class CompiledStep(Step):
+    """The same step by kernels that are made for this network and this batch size, which takes a minute or two.
+
+    On a processor BN, ReLU and concatenation take longer than convolutions: each reads and writes whole maps, which
+    compiled kernels do once for several of them.
+    """
+
+    def _quickest(self, network: StagedNetwork) -> nn.Module:
+        try:  # what is missing is better told now, and in one line
+            torch.compile(torch.neg)(torch.ones(1))
+        except Exception as error:
+            why, *_ = str(error).splitlines() or [type(error).__name__]
+            raise ValueError(f"MSDNET_KERNELS=compiled needs a C++ compiler that torch finds ({why})") from error
+        return cast(nn.Module, torch.compile(network, dynamic=False))  # one batch size: another is compiled anew
 
 
 class _Teacher:
