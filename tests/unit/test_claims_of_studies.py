@@ -279,59 +279,59 @@ def weighted(name: str, *accuracies: float) -> Measurement:
 
 
 EVENS = [weighted(name, 60, 70, 75 + more) for name, more in zip(prior_names(None), (-1, 0, 1), strict=True)]
-FOR_20, FOR_70, FOR_240 = (
-    weighted("prior_20m", 61, 69.5, 72),
-    weighted("prior_70m", 60.5, 70.5, 74.5),
-    weighted("prior_240m", 58.5, 71, 76.3),
+FOR_15, FOR_45, FOR_160 = (
+    weighted("prior_15m", 61, 69.5, 72),
+    weighted("prior_45m", 60.5, 70.5, 74.5),
+    weighted("prior_160m", 58.5, 71, 76.3),
 )
 
 
 def test_a_prior_helps_if_each_is_better_than_the_opposite_on_its_own_budgets() -> None:
-    finding = found("what is known of the budgets", all_of(*EVENS, FOR_20, FOR_70, FOR_240))
+    finding = found("what is known of the budgets", all_of(*EVENS, FOR_15, FOR_45, FOR_160))
     assert finding.holds
-    assert "trained for 20, 70, 240 M: " in finding.measured
+    assert "trained for 15, 45, 160 M: " in finding.measured
     assert finding.measured.count(" at a mean of ") == 3
 
 
 def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
-    swapped = replace(FOR_240, name="prior_20m"), replace(FOR_20, name="prior_240m")
-    assert not found("what is known of the budgets", all_of(*EVENS, FOR_70, *swapped)).holds
-    nothing = [replace(EVENS[1], name=one.name) for one in (FOR_20, FOR_70, FOR_240)]
+    swapped = replace(FOR_160, name="prior_15m"), replace(FOR_15, name="prior_160m")
+    assert not found("what is known of the budgets", all_of(*EVENS, FOR_45, *swapped)).holds
+    nothing = [replace(EVENS[1], name=one.name) for one in (FOR_15, FOR_45, FOR_160)]
     assert not found("what is known of the budgets", all_of(*EVENS, *nothing)).holds
-    worse = weighted("prior_70m", 58, 68, 73)  # than equal weights, on the budgets that it is made for
-    assert not found("what is known of the budgets", all_of(*EVENS, FOR_20, worse, FOR_240)).holds
+    worse = weighted("prior_45m", 58, 68, 73)  # than equal weights, on the budgets that it is made for
+    assert not found("what is known of the budgets", all_of(*EVENS, FOR_15, worse, FOR_160)).holds
     # Each is better than the opposite, and less than a point worse than equal weights: but it brings nothing.
     hardly = (
-        weighted("prior_20m", 59.4, 69, 72),
-        weighted("prior_70m", 59.2, 69.5, 74),
-        weighted("prior_240m", 57, 70, 75),
+        weighted("prior_15m", 59.4, 69, 72),
+        weighted("prior_45m", 59.2, 69.5, 74),
+        weighted("prior_160m", 57, 70, 75),
     )
     assert not found("what is known of the budgets", all_of(*EVENS, *hardly)).holds
 
 
 def test_equal_weights_do_well_unless_others_are_much_better() -> None:
     """That weights made for the budgets are better, and that equal ones do well, can both be true."""
-    better = weighted("prior_70m", 61.5, 71.5, 76.5)
-    networks = all_of(*EVENS, FOR_20, better, FOR_240)
+    better = weighted("prior_45m", 61.5, 71.5, 76.5)
+    networks = all_of(*EVENS, FOR_15, better, FOR_160)
     assert found("what is known of the budgets", networks).holds
     assert found("the same weight for all exits", networks).holds
-    much_better = weighted("prior_70m", 63.5, 73.5, 78.5)
-    assert not found("the same weight for all exits", all_of(*EVENS, FOR_20, much_better, FOR_240)).holds
+    much_better = weighted("prior_45m", 63.5, 73.5, 78.5)
+    assert not found("the same weight for all exits", all_of(*EVENS, FOR_15, much_better, FOR_160)).holds
 
 
 def test_a_prior_must_bring_more_than_chance_could() -> None:
     """A third of a point on average is nothing, after three trainings."""
     little = (
-        weighted("prior_20m", 60.8, 69, 72),
-        weighted("prior_70m", 60.2, 70.2, 75),
-        weighted("prior_240m", 58.5, 70.2, 75.3),
+        weighted("prior_15m", 60.8, 69, 72),
+        weighted("prior_45m", 60.2, 70.2, 75),
+        weighted("prior_160m", 58.5, 70.2, 75.3),
     )
     assert not found("what is known of the budgets", all_of(*EVENS, *little)).holds
 
 
 def test_gains_of_a_prior_are_those_of_an_answer() -> None:
     """Two points at every exit are two points, though of budgets of 10 million on average most bring no answer."""
-    better = weighted("prior_20m", 62, 72, 77)
+    better = weighted("prior_15m", 62, 72, 77)
     gains = gain_over_even_weights([*EVENS, better])
     assert [place.x for place in gains][:2] == [10, 15]
     assert [place.y for place in gains] == pytest.approx([2.0] * len(gains))

@@ -78,7 +78,9 @@ def test_budgets_may_be_written_as_for_classifying(tiny: Bundle, squares: Labell
 
 
 def test_a_network_of_one_exit_has_points_too(squares: Labelled, tmp_path: Path) -> None:
-    found = evaluate(msdnet.load(one_exit(tmp_path / "one").folder), squares)
+    model = msdnet.load(one_exit(tmp_path / "one").folder)
+    assert re.search(r"pixels, 1 exit of [\d.]+ M", repr(model))
+    found = evaluate(model, squares)
     (cost,) = found.model.costs
     points = found.points(["100%", 2 * cost, cost / 2])
     assert [(p.budget, p.cost, p.left) for p in points] == [(cost, cost, (90,)), (2 * cost, cost, (90,))] * 2

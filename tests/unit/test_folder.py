@@ -157,19 +157,28 @@ def test_one_folder_is_divided_and_stays_so_when_files_are_added(tmp_path: Path)
 
 @pytest.mark.parametrize("divided", [True, False])
 def test_a_name_is_the_same_in_either_form(tmp_path: Path, divided: bool) -> None:
-    """Some systems make two characters of an accented letter."""
+    """Of an image and of a class. Some systems make two characters of an accented letter."""
     letters, roots = {"composed": ("\u00e9", "z"), "apart": ("e\u0301", "z")}, []
     for form, (accented, plain) in letters.items():
         roots.append(tmp_path / form / "photos")
         for index in range(100):
             name = f"{(accented, plain)[index % 2]}{index // 2:02}.png"
             part = ("train" if index < 80 else "val") if divided else ""
-            paint(roots[-1] / part / f"class{index % 4 // 2}" / name, index)
+            paint(roots[-1] / part / f"{(accented, plain)[index % 4 // 2]}class" / name, index)
     one, other = (open_small(root) for root in roots)
+    assert one.classes == other.classes == ("zclass", "\u00e9class")
+    assert open_small(roots[1], classes=one.classes).paths("train") == other.paths("train")
     assert one.held_out_indices == other.held_out_indices
     assert (one.some_names, one.test_fingerprint) == (other.some_names, other.test_fingerprint)
     for part in PARTS:
         assert numbers_of_files(one, part) == numbers_of_files(other, part)
+
+
+def test_one_class_in_two_forms_is_refused(tmp_path: Path) -> None:
+    for index, name in enumerate(("caf\u00e9", "cafe\u0301", "bar")):
+        paint(tmp_path / name / "0.png", index)
+    with pytest.raises(ValueError, match="two folders are called 'caf\u00e9'"):
+        find_classes(tmp_path)
 
 
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:

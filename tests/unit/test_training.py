@@ -3,9 +3,11 @@
 import dataclasses
 import json
 import multiprocessing
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,8 @@ from msdnet.training.checkpoint import load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, LiveDisplay, PlainDisplay
 from msdnet.training.recipe import Augmentation, Distillation, Loss, Optimiser, Schedule
 from msdnet.training.record import read_run
-from msdnet.training.step import Step
+from msdnet.training.run import make_step
+from msdnet.training.step import CompiledStep, Step
 from tests.helpers import SMALL_SYSTEMS, TINY, ColouredSquares
 
 QUICK = Recipe(epochs=3, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
@@ -193,6 +196,42 @@ def test_a_run_that_tells_no_precision_goes_on_in_what_it_had(tmp_path: Path, mo
     go_on(tmp_path / "parts")
     whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++"))), reason="there is no C++ compiler")
+@pytest.mark.parametrize("balanced", [False, True])
+def test_compiled_kernels_learn_the_same(balanced: bool) -> None:
+    recipe = dataclasses.replace(QUICK, loss=Loss(balance_gradients=balanced))
+    batch = Batch(torch.randn(16, 3, 12, 12), torch.randint(0, 3, (16,)))
+    losses: dict[type[Step], list[float]] = {Step: [], CompiledStep: []}
+    for kind, found in losses.items():
+        torch.manual_seed(0)
+        step = kind(create_network(TINY, classes=3), recipe, (12, 12), precision=torch.float32)
+        assert hasattr(step._forward, "_orig_mod") == (kind is CompiledStep), "as torch.compile's modules have it"
+        for _ in range(4):
+            step(batch, 0.05)
+            found.append(float(step.loss))
+    assert losses[CompiledStep] == pytest.approx(losses[Step], rel=1e-4)
+
+
+def test_kernels_are_compiled_where_that_is_wanted_and_there_is_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = partial(make_step, TINY, QUICK, ColouredSquares())
+    monkeypatch.setattr(torch, "compile", lambda network, **_: network)
+    assert type(made(torch.device("cpu"))) is Step
+    monkeypatch.setenv("MSDNET_KERNELS", "compiled")
+    assert type(made(torch.device("cpu"))) is CompiledStep
+    with pytest.raises(ValueError, match="MSDNET_KERNELS=compiled is for training on a CPU, not on meta"):
+        made(torch.device("meta"))
+
+    def without_compiler(*_: object, **__: object) -> None:
+        raise RuntimeError("No working C++ compiler\nand a hundred lines more")
+
+    monkeypatch.setattr(torch, "compile", without_compiler)
+    with pytest.raises(ValueError, match=r"needs a C\+\+ compiler that torch finds \(No working C\+\+ compiler\)$"):
+        run(tmp_path / "run")
+    assert not (tmp_path / "run").exists(), "nothing was begun"
 
 
 @pytest.mark.parametrize("network", [TINY, dataclasses.replace(TINY, averaging=2)], ids=["none", "another power"])

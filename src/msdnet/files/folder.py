@@ -189,7 +189,7 @@ def _labelled(root: Path, folder: Path, classes: Sequence[str] | None) -> tuple[
     found = _class_names(folder)
     if len(found) < 2:
         raise ValueError(f"{folder}: {f'only one class, {found[0]!r}' if found else 'no class folders'}; {LAYOUTS}")
-    missing = [name for name in classes or () if name not in found]
+    missing = [name for name in classes or () if composed(name) not in found]
     if missing:
         raise ValueError(f"{folder}: no folder for {_some(missing)} of the {len(classes or ())} classes")
     names = tuple(classes or found)
@@ -198,12 +198,14 @@ def _labelled(root: Path, folder: Path, classes: Sequence[str] | None) -> tuple[
 
 def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[LabelledFile]:
     """The images in the class folders of a folder, by path."""
-    labels = {name: label for label, name in enumerate(classes)}
-    found = _class_names(folder)
+    labels = {composed(name): label for label, name in enumerate(classes)}
+    found = _class_folders(folder)
     unknown = [name for name in found if name not in labels]
     if unknown:
         raise ValueError(f"{folder}: {_some(unknown)} not among the {len(classes)} classes: {_some(classes)}")
-    files = [LabelledFile(path, labels[name]) for name in found for path in _image_paths(root, folder / name)]
+    files = [
+        LabelledFile(path, labels[name]) for name, of_class in found.items() for path in _image_paths(root, of_class)
+    ]
     others = [file.path for file in files if file.path.lower().endswith(OTHER_ENDINGS)]
     files = [file for file in files if file.path.lower().endswith(ENDINGS)] if others else files
     with_images = {file.label for file in files}
@@ -217,7 +219,21 @@ def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[LabelledFi
 
 
 def _class_names(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    return list(_class_folders(folder))
+
+
+def _class_folders(folder: Path) -> dict[str, Path]:
+    """By the names of the classes: a model that was trained on one system finds them on another."""
+    found: dict[str, Path] = {}
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.name.startswith("."):
+            name = composed(entry.name)
+            if name in found:
+                raise ValueError(
+                    f"{folder}: two folders are called {name!r}, in two spellings of its accents; join them"
+                )
+            found[name] = entry
+    return dict(sorted(found.items()))
 
 
 def _image_paths(root: Path, folder: Path) -> Iterator[str]:
@@ -262,8 +278,8 @@ def _digest_of_bytes(text: str) -> int:
 
 
 def composed(name: str) -> str:
-    """One form of a name for all systems: of an accented letter some make two characters, and an image must not change
-    from part to part on the way to them.
+    """One form of a name for all systems: of an accented letter some make two characters. On the way to them an image
+    must not change from part to part, nor a class become another.
     """
     return unicodedata.normalize("NFC", name)
 

@@ -404,10 +404,12 @@ class Model:
         return _reloaded, (self.bundle.folder.resolve(), type(self.engine), self.engine.options)
 
     def __repr__(self) -> str:
-        side, exits = self.manifest.images.side, len(self.costs)
+        side, (first, *more) = self.manifest.images.side, self.costs
+        exits = f"{1 + len(more)} exits" if more else "1 exit"
+        costs = " to ".join(map(in_millions, (first, *more[-1:])))
         return (
-            f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, {exits} exits "
-            f"of {in_millions(self.costs[0])} to {in_millions(self.costs[-1])} M multiply-adds, on {self.engine!r}>"
+            f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, "
+            f"{exits} of {costs} M multiply-adds, on {self.engine!r}>"
         )
 
     def _repr_html_(self) -> str:

@@ -66,7 +66,7 @@ class Step:
         self.seen = torch.zeros((), dtype=torch.long, device=self.device)
         self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
         self._shares = _boosting_shares(network, recipe)
-        runner: nn.Module = self._balanced or self._quickest(network)
+        runner = self._quickest(self._balanced or network)
         self._forward = DistributedDataParallel(runner) if distributed else runner
 
     @property
@@ -104,7 +104,7 @@ class Step:
         """How far the average moves towards the newest weights: further at first, to leave the initial ones behind."""
         return (9 / (10 + self._steps)).clamp(min=1 - self.recipe.average_decay)
 
-    def _quickest(self, network: StagedNetwork) -> nn.Module:
+    def _quickest(self, network: nn.Module) -> nn.Module:
         """The form of the network whose forward pass is quickest here."""
         return network
 
@@ -151,7 +151,7 @@ class GraphedStep(Step):
         self._static.labels.copy_(batch.labels)
         self._graph.replay()
 
-    def _quickest(self, network: StagedNetwork) -> nn.Module:
+    def _quickest(self, network: nn.Module) -> nn.Module:
         return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
 
     def _capture(self, batch: Batch) -> None:
@@ -189,7 +189,7 @@ class CompiledStep(Step):
     compiled kernels do once for several of them.
     """
 
-    def _quickest(self, network: StagedNetwork) -> nn.Module:
+    def _quickest(self, network: nn.Module) -> nn.Module:
         try:  # what is missing is better told now, and in one line
             torch.compile(torch.neg)(torch.ones(1))
         except Exception as error:
