@@ -5,9 +5,10 @@ What stands between two comments, `<!-- NAME: begin -->` and `<!-- NAME: end -->
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from accuracy import (
@@ -284,17 +285,26 @@ def _plain_text(words: str) -> str:
 
 
 def training_time() -> Iterator[str]:
-    """What was trained side by side shared the machine; of older results it is not known what was."""
+    """By what trained them: an hour of a processor is not one of a GPU."""
     records = [read_measurement(path) for path in sorted(RESULTS.glob("*/*.json"))]
-    trainings = [record.training for record in records if record.training]
-    hours = sum(one.get("machine_seconds", one["seconds"]) for one in trainings) / 3600
-    about = "" if all("machine_seconds" in one for one in trainings) else "at most "
-    hardware = ", ".join(sorted({record.made_by["hardware"] for record in records}))
+    trainings: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        if record.training:
+            trainings.setdefault(record.made_by["hardware"], []).append(record.training)
+    told = [f"{len(ones)} in {_machine_hours(ones)} on {hardware}" for hardware, ones in trainings.items()]
+    count = sum(map(len, trainings.values()))
     yield (
-        f"\n{len(trainings)} networks were trained for this, in {about}{hours:,.1f} hours on {hardware}.\n"
-        if trainings
+        f"\n{count} networks were trained for this: {', '.join(told)}.\n"
+        if told
         else "\nNo networks are trained yet.\n"
     )
+
+
+def _machine_hours(trainings: Sequence[Mapping[str, Any]]) -> str:
+    """What was trained side by side shared the machine; of older results it is not known what was."""
+    hours = sum(one.get("machine_seconds", one["seconds"]) for one in trainings) / 3600
+    about = "" if all("machine_seconds" in one for one in trainings) else "at most "
+    return f"{about}{hours:,.1f} hours"
 
 
 def imagenet_time() -> Iterator[str]:

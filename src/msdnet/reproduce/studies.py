@@ -201,7 +201,7 @@ def prior_experiment(recipe: Recipe) -> Experiment:
         name = f"trained for a mean of {mean / 1e6:.0f} M"
         expected.append(Curve(name, (weighted,), _expected_accuracy, colour))
         gains.append(Curve(name, (*evens, weighted), gain_over_even_weights, colour))
-    title = "Exits weighed by P(B)"
+    title = f"Exits weighed by P(B), {recipe.epochs} epochs"
     x_name, y_name = "mean of the budgets it is judged by, million multiply-adds", "expected accuracy of an answer"
     figures = (
         Figure("prior", f"{title}: {y_name}", tuple(expected), x_name, f"{y_name}, %"),
