@@ -117,6 +117,7 @@ def run(command: str) -> "subprocess.CompletedProcess[str]":
 def test_runs(page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for thing in world.iterdir():
         (tmp_path / thing.name).symlink_to(thing)
+    shutil.copytree(ROOT / "results/reproduction", tmp_path / "results/reproduction")  # what --draw draws
     monkeypatch.chdir(tmp_path)
     for command in commands(page):
         if command.startswith("torchrun"):
@@ -133,7 +134,7 @@ def test_runs(page: Path, world: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 def made_small(command: str) -> str:
     name = command.partition("msdnet ")[2].split()[0]
-    if name not in SMALL or "--resume" in command or "--list" in command or "gallery" in command:
+    if name not in SMALL or any(word in command for word in ("--resume", "--list", "--draw", "gallery")):
         return command
     small = SMALL[name]
     small += " --image-size 32" if name == "train" and "photos/" in command else ""

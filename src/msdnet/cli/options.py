@@ -39,7 +39,10 @@ BatchSize = Annotated[
 ]
 Budgets = Annotated[
     str | None,
-    typer.Option(metavar="AMOUNTS", help="Multiply-adds per image, on average: 10M,20M,30% (of the full network)."),
+    typer.Option(
+        metavar="AMOUNTS",
+        help="Multiply-adds per image, on average: 10M,20M,30% (of the full network; of several, of the costliest).",
+    ),
 ]
 Classes = Annotated[
     list[str] | None,
