@@ -567,7 +567,7 @@ def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(tmp_path: Pat
     for k, image in enumerate(samples.cifar10().images[:40]):
         Image.fromarray(image).save(tmp_path / f"{k}.png")
     given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget")
-    assert run_here(*given, "100%").stdout.endswith("M: more gained nothing on the held-out images\n")
+    assert run_here(*given, "100%").stdout.endswith("M per image: more gained nothing on the held-out images\n")
     assert "gained nothing" not in run_here(*given, "20%").stdout
 
 

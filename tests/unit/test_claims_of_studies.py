@@ -291,6 +291,7 @@ def test_a_prior_helps_if_each_is_better_than_the_opposite_on_its_own_budgets() 
     assert finding.holds
     assert "trained for 15, 45, 160 M: " in finding.measured
     assert finding.measured.count(" at a mean of ") == 3
+    assert finding.measured.endswith(" (3 exits, 10 epochs; seeds of equal weights differ by up to 1.0)")
 
 
 def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:

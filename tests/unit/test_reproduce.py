@@ -468,7 +468,7 @@ def measured(
         name=name,
         dataset="cifar100",
         network={},
-        recipe={},
+        recipe={"epochs": 10},
         seeds=(0,),
         images={"training": 45_000},
         parameters=1,

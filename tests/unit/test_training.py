@@ -214,6 +214,28 @@ def test_compiled_kernels_learn_the_same(balanced: bool) -> None:
     assert losses[CompiledStep] == pytest.approx(losses[Step], rel=1e-4)
 
 
+@pytest.mark.slow
+def test_a_compiled_run_goes_on_without_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSDNET_KERNELS", "compiled")
+    whole = run(tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        run(tmp_path / "parts", display=StopAt(7))
+    monkeypatch.delenv("MSDNET_KERNELS")
+    assert go_on(tmp_path / "parts").held_out_accuracy == pytest.approx(whole.held_out_accuracy, abs=0.1)
+    assert load_run(tmp_path / "parts", data=ColouredSquares(), device="cpu").network.exit_count == len(TINY.exits)
+
+
+@pytest.mark.slow
+def test_many_networks_of_a_process_are_compiled() -> None:
+    """Torch counts them as one, compiled again and again, and gives up after eight."""
+    torch._dynamo.reset()
+    before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    for growth in range(2, 12):
+        network = create_network(dataclasses.replace(TINY, growth=growth))
+        CompiledStep(network, QUICK, (12, 12))(Batch(torch.randn(4, 3, 12, 12), torch.zeros(4, dtype=torch.long)), 0.1)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] - before >= 10
+
+
 def test_kernels_are_compiled_where_that_is_wanted_and_there_is_a_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +244,8 @@ def test_kernels_are_compiled_where_that_is_wanted_and_there_is_a_compiler(
     assert type(made(torch.device("cpu"))) is Step
     monkeypatch.setenv("MSDNET_KERNELS", "compiled")
     assert type(made(torch.device("cpu"))) is CompiledStep
+    at_random = make_step(SMALL_SYSTEMS["stochastic"], QUICK, ColouredSquares(), torch.device("cpu"))
+    assert type(at_random) is Step, "which torch.compile would take apart"
     with pytest.raises(ValueError, match="MSDNET_KERNELS=compiled is for training on a CPU, not on meta"):
         made(torch.device("meta"))
 
@@ -229,7 +253,7 @@ def test_kernels_are_compiled_where_that_is_wanted_and_there_is_a_compiler(
         raise RuntimeError("No working C++ compiler\nand a hundred lines more")
 
     monkeypatch.setattr(torch, "compile", without_compiler)
-    with pytest.raises(ValueError, match=r"needs a C\+\+ compiler that torch finds \(No working C\+\+ compiler\)$"):
+    with pytest.raises(ValueError, match=r"torch\.compile does not work here \(No working C\+\+ compiler\)$"):
         run(tmp_path / "run")
     assert not (tmp_path / "run").exists(), "nothing was begun"
 

@@ -278,4 +278,6 @@ def _print(
         f"{len(model.costs)}: {left}"
     )
     if enough is not None:  # said of harder images, too, which take more by the same thresholds
-        typer.echo(f"thresholds are those for {in_millions(enough)} M: more gained nothing on the held-out images")
+        typer.echo(
+            f"thresholds were set for {in_millions(enough)} M per image: more gained nothing on the held-out images"
+        )

@@ -58,7 +58,7 @@ def _own_norm_for(layer: nn.Module, maps: Tensor) -> Norm | None:
 
 
 def own_norm() -> Norm | None:
-    """Our kernels, unless `MSDNET_KERNELS=torch` declines them or Triton is not here; `=own` insists on them."""
+    """Our kernels, unless `MSDNET_KERNELS` names others or Triton is not here; `=own` insists on them."""
     whose = kernels_wanted()
     if whose not in (None, "own"):
         return None

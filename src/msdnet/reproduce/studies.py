@@ -21,6 +21,7 @@ __all__ = [
     "STUDIED",
     "ablation_experiment",
     "ablation_names",
+    "expected_accuracy",
     "gain_over_even_weights",
     "prior_experiment",
     "prior_names",
@@ -193,13 +194,13 @@ def prior_experiment(recipe: Recipe) -> Experiment:
     """Budgets drawn from exponential distributions: what weights derived from one bring against equal weights."""
     network = network_config(_WEIGHED)
     evens = Trained("prior_none", network, recipe).from_seeds(_SEEDS)
-    expected, gains = [Curve("equal weights", evens, averaged(_expected_accuracy))], []
+    expected, gains = [Curve("equal weights", evens, averaged(expected_accuracy))], []
     for colour, mean in enumerate(MEANS, start=1):
         weights = ExitWeights(exponential=Exponential(mean))
         for_mean = replace(recipe, loss=replace(recipe.loss, exit_weights=weights))
         (weighted,) = (Trained(name, network, for_mean) for name in prior_names(mean))
         name = f"trained for a mean of {mean / 1e6:.0f} M"
-        expected.append(Curve(name, (weighted,), _expected_accuracy, colour))
+        expected.append(Curve(name, (weighted,), expected_accuracy, colour))
         gains.append(Curve(name, (*evens, weighted), gain_over_even_weights, colour))
     title = f"Exits weighed by P(B), {recipe.epochs} epochs"
     x_name, y_name = "mean of the budgets it is judged by, million multiply-adds", "expected accuracy of an answer"
@@ -224,7 +225,7 @@ def prior_names(mean: float | None) -> tuple[str, ...]:
     return (f"prior_{mean / 1e6:.0f}m",)
 
 
-def _expected_accuracy(measured: Sequence[Measurement]) -> list[Place]:
+def expected_accuracy(measured: Sequence[Measurement]) -> list[Place]:
     """In per cent, by the mean of the budgets in millions.
 
     Of budgets that bring an answer at all: many small ones end before the first exit, whatever the weights.
@@ -243,5 +244,5 @@ def gain_over_even_weights(measured: Sequence[Measurement]) -> list[Place]:
     if len(measured) != len(_SEEDS) + 1:
         return []
     *evens, weighted = measured
-    pairs = zip(_expected_accuracy([weighted]), averaged(_expected_accuracy)(evens), strict=True)
+    pairs = zip(expected_accuracy([weighted]), averaged(expected_accuracy)(evens), strict=True)
     return [Place(ours.x, ours.y - theirs.y) for ours, theirs in pairs]

@@ -209,15 +209,15 @@ def make_step(
         torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = True, 3
     if on_gpu and distributed:
         built = nn.SyncBatchNorm.convert_sync_batchnorm(built)  # type: ignore[no-untyped-call]
-    kind = _kind_of_step(device, distributed=distributed)
+    kind = _kind_of_step(built, device, distributed=distributed)
     return kind(built, recipe, data.image_shape[1:], teacher=teacher, distributed=distributed, precision=precision)
 
 
-def _kind_of_step(device: torch.device, *, distributed: bool) -> type[Step]:
+def _kind_of_step(network: StagedNetwork, device: torch.device, *, distributed: bool) -> type[Step]:
     compiled = kernels_wanted() == "compiled"
     if compiled and device.type != "cpu":
         raise ValueError(f"MSDNET_KERNELS=compiled is for training on a CPU, not on {device}")
-    if compiled:
+    if compiled and network.chance is None:
         return CompiledStep
     return GraphedStep if device.type == "cuda" and not distributed else Step
 

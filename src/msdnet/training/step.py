@@ -186,15 +186,19 @@ class CompiledStep(Step):
     """The same step by kernels that are made for this network and this batch size, which takes a minute or two.
 
     On a processor BN, ReLU and concatenation take longer than convolutions: each reads and writes whole maps, which
-    compiled kernels do once for several of them.
+    compiled kernels do once for several of them. Not for networks that draw at random: each draw would part them.
     """
 
+    _networks = 256
+    """Of one process: torch leaves the ninth uncompiled, taking it for the first with ever new options."""
+
     def _quickest(self, network: nn.Module) -> nn.Module:
+        torch._dynamo.config.recompile_limit = self._networks
         try:  # what is missing is better told now, and in one line
             torch.compile(torch.neg)(torch.ones(1))
         except Exception as error:
             why, *_ = str(error).splitlines() or [type(error).__name__]
-            raise ValueError(f"MSDNET_KERNELS=compiled needs a C++ compiler that torch finds ({why})") from error
+            raise ValueError(f"MSDNET_KERNELS=compiled: torch.compile does not work here ({why})") from error
         return cast(nn.Module, torch.compile(network, dynamic=False))  # one batch size: another is compiled anew
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
 from msdnet.reproduce.claims.readings import Tradeoff, budgets, in_steps, listed, span
-from msdnet.reproduce.studies import MEANS, ablation_names, gain_over_even_weights, prior_names
+from msdnet.reproduce.studies import MEANS, ablation_names, expected_accuracy, gain_over_even_weights, prior_names
 
 __all__ = ["CLAIMS"]
 
@@ -122,6 +122,9 @@ def _prior_helps_where_it_should(measured: Results) -> Finding:
     """It holds if weights made for the smallest budgets are better for these than weights made for the largest, and the
     other way round, by more than the margin; and if weights gain on the budgets that they are made for, on average
     more than half of it, which is about what chance can bring to a mean of three, and lose more than it on none.
+
+    All three begin with the same seed, so that their luck may be the same: the words tell how far equal weights from
+    three seeds are apart.
     """
     rows = _gains_by_prior(measured)
     apart = rows[0][0] - rows[0][-1], rows[-1][-1] - rows[-1][0]
@@ -129,13 +132,28 @@ def _prior_helps_where_it_should(measured: Results) -> Finding:
     trained_for = ", ".join(f"{mean / 1e6:.0f}" for mean in MEANS)
     by_mean = [f"{listed(row)} at a mean of {mean / 1e6:.0f} M" for mean, row in zip(MEANS, rows, strict=True)]
     words = f"points of expected accuracy against equal weights, trained for {trained_for} M: {'; '.join(by_mean)}"
+    words += f" ({_trained(measured)}; seeds of equal weights differ by up to {_spread_of_seeds(measured):.1f})"
     return Finding(words, min(apart) > ON_PAR and min(own) > -ON_PAR and float(np.mean(own)) > ON_PAR / 2)
 
 
 def _equal_weights_do_well(measured: Results) -> Finding:
     """It holds if they are at most slightly worse than those made for the budgets, whichever these are."""
     own = [row[place] for place, row in enumerate(_gains_by_prior(measured))]
-    return Finding(f"weights made for the budgets bring {span(own)} points against equal ones", max(own) < _MUCH)
+    words = f"weights made for the budgets bring {span(own)} points against equal ones ({_trained(measured)})"
+    return Finding(words, max(own) < _MUCH)
+
+
+def _trained(measured: Results) -> str:
+    """What it is that was judged: others may be longer in training, and have more exits."""
+    first, *_ = measured.each(prior_names(None))
+    return f"{len(first.costs)} exits, {first.recipe['epochs']} epochs"
+
+
+def _spread_of_seeds(measured: Results) -> float:
+    """Points of expected accuracy between the best and the worst seed of equal weights, at most."""
+    seeds = [expected_accuracy([one]) for one in measured.each(prior_names(None))]
+    values = np.array([[place.y for place in places if 1e6 * place.x in MEANS] for places in seeds])
+    return float(np.ptp(values, axis=0).max())
 
 
 CLAIMS = (
