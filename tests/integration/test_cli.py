@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -371,6 +372,27 @@ def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None
         (place / "moved").rename(place / "photos")
     assert lost.returncode == 1
     assert "--data" in lost.stderr
+
+
+def test_a_training_that_an_unreadable_image_ends_names_the_command_that_goes_on(place: Path, tmp_path: Path) -> None:
+    """Its folder is taken, and the same command would be refused."""
+    photos, run_folder = tmp_path / "my photos", tmp_path / "run"
+    shutil.copytree(place / "photos", photos)
+    data = FolderData(photos, crop_size=16, workers=0)
+    for part in ("train", "test"):
+        (photos / data.paths(part)[0]).write_bytes(b"no image")
+    options = ["--network", str(place / "network.json"), "--image-size", "16", "--epochs", "1", "--batch-size", "8"]
+    again = ["--data", str(photos), "--workers", "0", "--device", "cpu", "--test"]
+    failed = run_here("train", "fast", "--out", str(run_folder), *options, *again)
+    message, _, command = failed.stderr.splitlines()[-1].partition("; go on without it: ")
+    assert message == f"msdnet: unreadable image {photos / data.paths('train')[0]}: not an image"
+    name, *arguments = shlex.split(command)
+    assert name == "msdnet"
+    assert arguments[:4] == ["train", "--resume", str(run_folder), "--skip-unreadable"]
+    assert sorted(arguments[4:]) == sorted(again)
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("unreadable image") == 2, "the one that ended it, and a test image"
 
 
 @pytest.mark.slow
