@@ -62,6 +62,17 @@ def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
     assert refused.stderr == f"msdnet: this command needs torch: {install('train')}\n"
 
 
+def test_an_option_that_needs_torch_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    arguments = ["show", "cifar_anytime", "--image-size", "32", "--svg", str(tmp_path / "grid.svg")]
+    refused = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *arguments], capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"msdnet: --image-size needs torch: {install('train')}\n"
+    assert not (tmp_path / "grid.svg").exists()
+    assert "needs torch" in " ".join(run_here("show", "--help").stdout.split())
+
+
 def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_without(module: str) -> subprocess.CompletedProcess[str]:
         def fail() -> None:
@@ -153,6 +164,8 @@ def test_show_counts_what_exits_cost() -> None:
     first = next(line.split() for line in shown.stdout.splitlines() if line.split()[:1] == ["1"])
     assert first == ["1", "13.26", "M", "14.97", "M"]  # lazily, and as the authors' code counts
     assert shown.stdout.endswith(" M parameters; images of 32 x 32, 100 classes\n")
+    too_small = run_here("show", "cifar_small", "--image-size", "5")
+    assert (too_small.returncode, too_small.stdout) == (1, ""), "nothing is shown before it is refused"
     small = run_here("show", "resnet_20", "--image-size", "3")
     assert (small.returncode, small.stderr.count("at least 4 pixels")) == (1, 1)
     assert run_here("show", "cifar10-small", "--image-size", "32").returncode == 0
