@@ -1,9 +1,11 @@
 """`msdnet classify` and what people give it: every picture is answered or named."""
 
+import contextlib
 import errno
 import io
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -394,6 +396,46 @@ def test_a_folder_is_answered_in_groups(
     classify([str(pictures)], model=str(tiny.folder), budget="80%", hard=True, as_json=True)
     assert groups == [0, 3, 3]
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def seen_on_terminal(*arguments: str, piped: bool = False) -> str:
+    """What a terminal gets to see of a command; its answers may go into a pipe instead."""
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "msdnet", *arguments]
+    out = subprocess.PIPE if piped else end
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=end) as process:
+        os.close(end)
+        seen = b""
+        with contextlib.suppress(OSError):  # Linux's way to say that nobody writes any more
+            while more := os.read(terminal, 8192):
+                seen += more
+        process.communicate()
+    os.close(terminal)
+    assert process.returncode == 0, seen
+    return seen.decode()
+
+
+def test_on_a_terminal_answers_are_counted_until_they_are_printed(tiny: Bundle, pictures: Path) -> None:
+    asked = ("classify", str(pictures), "--model", str(tiny.folder))
+    seen = seen_on_terminal(*asked)
+    assert seen.index("7 pictures") < seen.index("multiply-adds") < seen.index("7 images in")
+    assert "\x1b[" not in seen_on_terminal(*asked, "--json")
+    assert seen_on_terminal(*asked, piped=True) == ""
+
+
+def test_who_interrupts_before_the_table_is_told_how_to_see_answers_earlier(
+    tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SharedBudget, "classify", interrupt)
+    asked = ("classify", str(pictures), "--model", str(tiny.folder))
+    done = run_here(*asked)
+    hint = "msdnet: interrupted before the table was printed; --json prints answers as they come\n"
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", hint)
+    lines = run_here(*asked, "--json")
+    assert (lines.returncode, lines.stdout, lines.stderr) == (130, "", "")
 
 
 def test_lists_of_many_kinds(tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

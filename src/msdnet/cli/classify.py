@@ -15,7 +15,7 @@ import typer
 from msdnet.amounts import counted, in_millions, parse_seconds
 from msdnet.cli.options import DEFAULT_MODEL, ModelOption, Threads
 from msdnet.cli.pictures import FoundImage, check_streams, find_pictures
-from msdnet.cli.tables import print_table
+from msdnet.cli.tables import on_terminal, print_table, progress_bar
 from msdnet.naming import printable, shortened
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def classify(
     start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
-    for row in _answered(paths, loaded, shared, limit):
+    answered = _answered(paths, loaded, shared, limit)
+    for row in answered if as_json else _awaited(answered):
         if as_json:
             _print_line(json.dumps(row))
         if "error" in row:
@@ -201,6 +202,23 @@ def _answered(
         answered = _within_budget(shared, found) if limit is None else _by_deadline(model, found, limit)
         for name, image in group:
             yield _failure(name, str(image.strerror)) if isinstance(image, OSError) else next(answered)
+
+
+def _awaited(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """None is printed before the last is there: on a terminal, their number is shown meanwhile."""
+    try:
+        yield from _numbered(rows) if on_terminal() else rows
+    except KeyboardInterrupt:
+        typer.echo("msdnet: interrupted before the table was printed; --json prints answers as they come", err=True)
+        raise
+
+
+def _numbered(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    with progress_bar(counting=True) as shown:
+        task = shown.add_task("classifying", total=None)
+        for number, row in enumerate(rows, 1):
+            shown.update(task, description=counted(number, "picture"))
+            yield row
 
 
 def _refuse(paths: list[str], unread: int) -> NoReturn:
