@@ -160,17 +160,17 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, picture
     assert failed[1] == {"image": str(tmp_path / "text.jpg"), "error": "cannot be read (not an image)"}
     lines = done.stderr.decode().splitlines()
     for name, why in (
-        ("huge.png", "more than 89,478,485 pixels"),
-        ("text.jpg", "not an image"),
-        ("nowhere.png", "No such file or directory"),
+        ("huge.png", "cannot be read (more than 89,478,485 pixels"),
+        ("text.jpg", "cannot be read (not an image"),
+        ("nowhere.png", "no such file or folder"),
     ):
-        assert lines.pop(0).startswith(f"msdnet: {tmp_path / name}: cannot be read ({why}")
+        assert lines.pop(0).startswith(f"msdnet: {tmp_path / name}: {why}")
     assert not lines
     assert b"1 image in " in (table := run("classify", *given, "--model", str(tiny.folder)).stdout)
     assert b"; 3 could not be read;" in table
     nothing = run("classify", str(tmp_path), "--model", str(tiny.folder))
     assert nothing.returncode == 1
-    assert b"none of the pictures (2) could be read" in nothing.stderr
+    assert b"nothing was classified: 2 could not be read" in nothing.stderr
 
 
 def test_formats_that_are_not_read_are_called_by_their_names(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_folder_without_permission_is_named(
     told = capsys.readouterr()
     assert told.err == f"msdnet: {pictures / 'odd'}: Permission denied\n"
     assert len(told.out.splitlines()) == 3 + 1
-    with pytest.raises(ValueError, match=r"none of the pictures \(1\) could be read"):
+    with pytest.raises(ValueError, match="nothing was classified: 1 could not be read"):
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
 
@@ -294,7 +294,7 @@ def test_pictures_of_other_formats_come_by_a_pipe(tiny: Bundle, kind: str, head:
     done = run("classify", "-", "--model", str(tiny.folder), given=head + bytes(range(10, 100)))
     told = f"msdnet: -: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)\n"
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == told + "msdnet: none of the pictures (1) could be read\n"
+    assert done.stderr.decode() == told + "msdnet: nothing was classified: 1 could not be read\n"
 
 
 def test_a_picture_may_come_bit_by_bit() -> None:
@@ -476,7 +476,7 @@ def test_what_is_no_list_is_not_taken_for_one(tiny: Bundle) -> None:
     told = done.stderr.decode().splitlines()
     assert told == [
         "msdnet: -: neither a picture nor a list of paths",
-        "msdnet: none of the pictures (1) could be read",
+        "msdnet: nothing was classified: 1 could not be read",
     ]
     done = run("classify", "-", "--model", str(tiny.folder), given=b"long\x07" * 1000)
     assert done.returncode == 1
@@ -684,6 +684,28 @@ def test_refuses_an_unknown_model_and_no_pictures(tiny: Bundle, tmp_path: Path) 
     assert empty.returncode == 1
     endings = "(folders are searched for .jpg .jpeg .png .webp .bmp .gif)"
     assert empty.stderr.decode() == f"msdnet: no pictures found: {tmp_path} {endings}\n"
+
+
+def test_what_has_no_pictures_is_told_beside_what_has(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    """It is no reason to end in another way: all pictures are classified."""
+    (tmp_path / "empty").mkdir()
+    asked, pattern = ("classify", "--model", str(tiny.folder), "--json"), str(tmp_path / "*.jpg")
+    endings = "(folders are searched for .jpg .jpeg .png .webp .bmp .gif)"
+    told = f"msdnet: no pictures found: {tmp_path / 'empty'}, {pattern} {endings}\n"
+    done = run_here(*asked, str(tmp_path / "empty"), str(pictures / "a.jpg"), pattern)
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, told)
+    piped = run(*asked, "-", given=f"{tmp_path / 'empty'}\n{pictures / 'a.jpg'}\nnowhere\n".encode())
+    assert piped.returncode == 3
+    assert piped.stderr.decode().splitlines() == [
+        "msdnet: nowhere: no such file or folder",
+        f"msdnet: no pictures found: {tmp_path / 'empty'} {endings}",
+    ]
+    nowhere = run_here(*asked, "nowhere")
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.splitlines() == [
+        "msdnet: nowhere: no such file or folder",
+        "msdnet: nothing was classified: 1 could not be read",
+    ]
 
 
 def test_the_nearest_name_of_a_model_is_told(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
