@@ -133,11 +133,11 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def parse_seconds(text: str) -> float:
+def parse_seconds(text: str, *, may_be_0: bool = False) -> float:
     """`3ms`, `0.2s`, `500us`.
 
-    >>> parse_seconds("3ms")
-    0.003
+    >>> parse_seconds("3ms"), parse_seconds("0ms", may_be_0=True)
+    (0.003, 0.0)
     """
     number = text.strip()
     unit = next((unit for unit in _SECONDS if number.endswith(unit)), "")
@@ -147,6 +147,6 @@ def parse_seconds(text: str) -> float:
         raise ValueError(f"a time must be written like 3ms, 0.2s or 500us, got {text!r}") from None
     if math.isinf(seconds):
         raise ValueError(f"a time must be finite, got {text!r}")
-    if not seconds > 0:
-        raise ValueError(f"a time must be above 0, got {text!r}")
+    if not (seconds > 0 or (may_be_0 and seconds == 0)):
+        raise ValueError(f"a time must be {'at least' if may_be_0 else 'above'} 0, got {text!r}")
     return seconds

@@ -506,7 +506,8 @@ def test_an_open_file_is_an_image_in_python(tiny: Bundle, pictures: Path) -> Non
     [
         (("--budget", "20Q"), "a budget must be written like 20M, 1.5G or 30%, got '20Q'"),
         (("--time", "3"), "a time must be written like 3ms, 0.2s or 500us, got '3'"),
-        (("--deadline", "-1ms"), "a time must be above 0, got '-1ms'"),
+        (("--deadline", "-1ms"), "a time must be at least 0, got '-1ms'"),
+        (("--time", "0ms"), "a time must be above 0, got '0ms'"),
         (("--budget", "1k"), "a budget must be at least"),
         (("--budget", "3%"), "a budget must be at least"),
         (("--budget", "101%"), "a budget must be at most 100%"),
@@ -643,6 +644,8 @@ def test_one_image_misses_no_average(pictures: Path) -> None:
 def test_late_answers_are_counted(tiny: Bundle, pictures: Path) -> None:
     done = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1us")
     assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n", "nothing would be in time"
+    none_left = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "0ms", "--json")
+    assert {json.loads(line)["exit"] for line in none_left.stdout.splitlines()} == {1}
 
 
 @pytest.mark.skipif(cores() == 1, reason="there are no fewer threads than one")

@@ -83,7 +83,7 @@ def classify(
 
     check_streams(paths)
     _check_limits(budget, time_each, deadline, method, kept=hard or steady)
-    limit = None if deadline is None else parse_seconds(deadline)
+    limit = None if deadline is None else parse_seconds(deadline, may_be_0=True)
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each, method)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
