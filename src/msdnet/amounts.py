@@ -3,7 +3,16 @@
 import math
 from typing import TypeAlias
 
-__all__ = ["Amount", "counted", "four_digits", "in_millions", "parse_budget", "parse_budgets", "parse_seconds"]
+__all__ = [
+    "Amount",
+    "counted",
+    "exactly",
+    "four_digits",
+    "in_millions",
+    "parse_budget",
+    "parse_budgets",
+    "parse_seconds",
+]
 
 Amount: TypeAlias = float | str
 """Multiply-adds or seconds: a number, or text with a unit."""
@@ -21,10 +30,10 @@ def parse_budget(text: str, first: float, full: float) -> float:
     (20000000.0, 20000000.0)
     >>> parse_budget("5%", first=8e6, full=80e6)
     Traceback (most recent call last):
-    ValueError: a budget must be at least 10% (8M), which the first exit takes; 5% is 4M
-    >>> parse_budget("30", first=8e6, full=80e6)
+    ValueError: a budget must be at least 10% (8M): the first exit takes 8,000,000 multiply-adds; 5% is 4M
+    >>> parse_budget("7", first=8e3, full=80e3)
     Traceback (most recent call last):
-    ValueError: a budget must be at least 8M (10%), which the first exit takes; 30 has no unit: 30M or 30%?
+    ValueError: a budget must be at least 8k (10%): the first exit takes 8,000 multiply-adds; 7 has no unit: 7M or 7%?
     """
     number, factor, parts = text.strip(), 1.0, 1
     if number.endswith("%"):
@@ -49,13 +58,16 @@ def _check_covered(text: str, amount: float, first: float, full: float) -> None:
     if amount < first:
         least = _per_cent(first, full), _short(first)
         told = "{0} ({1})" if in_per_cent else "{1} ({0})"
-        bare = text.strip()
-        got = f"is {amount / 1e6:.4g}M" if in_per_cent else f"is {100 * amount / full:.2g}%"
-        if bare[-1].isdigit():
-            got = f"has no unit: {bare}M or {bare}%?"
-        raise ValueError(f"a budget must be at least {told.format(*least)}, which the first exit takes; {bare} {got}")
+        needs, got = f"the first exit takes {exactly(first)}", _got(text.strip(), amount)
+        raise ValueError(f"a budget must be at least {told.format(*least)}: {needs}{got}")
     if in_per_cent and amount > full:
         raise ValueError(f"a budget must be at most 100% ({_short(full)}), which the last exit takes, got {text!r}")
+
+
+def _got(text: str, amount: float) -> str:
+    if text.endswith("%"):
+        return f"; {text} is {amount / 1e6:.4g}M"
+    return f"; {text} has no unit: {text}M or {text}%?" if text[-1].isdigit() else f", got {text}"
 
 
 def _per_cent(amount: float, full: float) -> str:
@@ -103,6 +115,15 @@ def four_digits(number: float) -> str:
     return f"{number:,.4g}" if abs(number) < 9999.5 else f"{number:,.0f}"
 
 
+def exactly(amount: float) -> str:
+    """What no shorter number tells from one that is just too low.
+
+    >>> exactly(13_243_560)
+    '13,243,560 multiply-adds'
+    """
+    return f"{amount:,.15g} multiply-adds"
+
+
 def counted(number: int, one: str, several: str | None = None) -> str:
     """So many of something, as people say it.
 
@@ -112,11 +133,11 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
-def parse_seconds(text: str) -> float:
+def parse_seconds(text: str, *, may_be_0: bool = False) -> float:
     """`3ms`, `0.2s`, `500us`.
 
-    >>> parse_seconds("3ms")
-    0.003
+    >>> parse_seconds("3ms"), parse_seconds("0ms", may_be_0=True)
+    (0.003, 0.0)
     """
     number = text.strip()
     unit = next((unit for unit in _SECONDS if number.endswith(unit)), "")
@@ -126,6 +147,6 @@ def parse_seconds(text: str) -> float:
         raise ValueError(f"a time must be written like 3ms, 0.2s or 500us, got {text!r}") from None
     if math.isinf(seconds):
         raise ValueError(f"a time must be finite, got {text!r}")
-    if not seconds > 0:
-        raise ValueError(f"a time must be above 0, got {text!r}")
+    if not (seconds > 0 or (may_be_0 and seconds == 0)):
+        raise ValueError(f"a time must be {'at least' if may_be_0 else 'above'} 0, got {text!r}")
     return seconds

@@ -18,14 +18,15 @@ def instead_of_folder(path: Path) -> str:
 
 
 def check_folder_writable(folder: Path) -> None:
-    """Refuse a folder into which nothing can be written: better told before the work is done. It is made if need be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        if folder.exists():
-            raise type(error)(instead_of_folder(folder)) from error
-        raise type(error)(f"{folder}: this folder cannot be made ({error.strerror})") from error
-    with told_of(folder), tempfile.TemporaryFile(dir=folder):
+    """Refuse a folder into which nothing can be written: better told before the work is done.
+
+    One that is not there must be possible to make; whoever writes into it makes it.
+    """
+    there = next(place for place in (folder, *folder.absolute().parents) if os.path.lexists(place))
+    if not there.is_dir():
+        wrong = instead_of_folder(there)
+        raise NotADirectoryError(wrong if there == folder else f"{folder}: this folder cannot be made ({wrong})")
+    with told_of(folder), tempfile.TemporaryFile(dir=there):
         pass
 
 

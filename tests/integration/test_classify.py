@@ -1,9 +1,11 @@
 """`msdnet classify` and what people give it: every picture is answered or named."""
 
+import contextlib
 import errno
 import io
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -12,7 +14,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -158,17 +160,17 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, picture
     assert failed[1] == {"image": str(tmp_path / "text.jpg"), "error": "cannot be read (not an image)"}
     lines = done.stderr.decode().splitlines()
     for name, why in (
-        ("huge.png", "more than 89,478,485 pixels"),
-        ("text.jpg", "not an image"),
-        ("nowhere.png", "No such file or directory"),
+        ("huge.png", "cannot be read (more than 89,478,485 pixels"),
+        ("text.jpg", "cannot be read (not an image"),
+        ("nowhere.png", "no such file or folder"),
     ):
-        assert lines.pop(0).startswith(f"msdnet: {tmp_path / name}: cannot be read ({why}")
+        assert lines.pop(0).startswith(f"msdnet: {tmp_path / name}: {why}")
     assert not lines
     assert b"1 image in " in (table := run("classify", *given, "--model", str(tiny.folder)).stdout)
     assert b"; 3 could not be read;" in table
     nothing = run("classify", str(tmp_path), "--model", str(tiny.folder))
     assert nothing.returncode == 1
-    assert b"none of the pictures (2) could be read" in nothing.stderr
+    assert b"nothing was classified: 2 could not be read" in nothing.stderr
 
 
 def test_formats_that_are_not_read_are_called_by_their_names(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_a_folder_without_permission_is_named(
     told = capsys.readouterr()
     assert told.err == f"msdnet: {pictures / 'odd'}: Permission denied\n"
     assert len(told.out.splitlines()) == 3 + 1
-    with pytest.raises(ValueError, match=r"none of the pictures \(1\) could be read"):
+    with pytest.raises(ValueError, match="nothing was classified: 1 could not be read"):
         classify([str(pictures / "odd")], model=str(tiny.folder))
 
 
@@ -292,7 +294,7 @@ def test_pictures_of_other_formats_come_by_a_pipe(tiny: Bundle, kind: str, head:
     done = run("classify", "-", "--model", str(tiny.folder), given=head + bytes(range(10, 100)))
     told = f"msdnet: -: cannot be read ({kind}, which is not read: convert it to JPEG or PNG)\n"
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.decode() == told + "msdnet: none of the pictures (1) could be read\n"
+    assert done.stderr.decode() == told + "msdnet: nothing was classified: 1 could not be read\n"
 
 
 def test_a_picture_may_come_bit_by_bit() -> None:
@@ -396,6 +398,46 @@ def test_a_folder_is_answered_in_groups(
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
+def seen_on_terminal(*arguments: str, piped: bool = False) -> str:
+    """What a terminal gets to see of a command; its answers may go into a pipe instead."""
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "msdnet", *arguments]
+    out = subprocess.PIPE if piped else end
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=end) as process:
+        os.close(end)
+        seen = b""
+        with contextlib.suppress(OSError):  # Linux's way to say that nobody writes any more
+            while more := os.read(terminal, 8192):
+                seen += more
+        process.communicate()
+    os.close(terminal)
+    assert process.returncode == 0, seen
+    return seen.decode()
+
+
+def test_on_a_terminal_answers_are_counted_until_they_are_printed(tiny: Bundle, pictures: Path) -> None:
+    asked = ("classify", str(pictures), "--model", str(tiny.folder))
+    seen = seen_on_terminal(*asked)
+    assert seen.index("7 pictures") < seen.index("multiply-adds") < seen.index("7 images in")
+    assert "\x1b[" not in seen_on_terminal(*asked, "--json")
+    assert seen_on_terminal(*asked, piped=True) == ""
+
+
+def test_who_interrupts_before_the_table_is_told_how_to_see_answers_earlier(
+    tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SharedBudget, "classify", interrupt)
+    asked = ("classify", str(pictures), "--model", str(tiny.folder))
+    done = run_here(*asked)
+    hint = "msdnet: interrupted before the table was printed; --json prints answers as they come\n"
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", hint)
+    lines = run_here(*asked, "--json")
+    assert (lines.returncode, lines.stdout, lines.stderr) == (130, "", "")
+
+
 def test_lists_of_many_kinds(tiny: Bundle, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     odd = "two\nlines\x1b.jpg\r"
@@ -434,7 +476,7 @@ def test_what_is_no_list_is_not_taken_for_one(tiny: Bundle) -> None:
     told = done.stderr.decode().splitlines()
     assert told == [
         "msdnet: -: neither a picture nor a list of paths",
-        "msdnet: none of the pictures (1) could be read",
+        "msdnet: nothing was classified: 1 could not be read",
     ]
     done = run("classify", "-", "--model", str(tiny.folder), given=b"long\x07" * 1000)
     assert done.returncode == 1
@@ -464,7 +506,8 @@ def test_an_open_file_is_an_image_in_python(tiny: Bundle, pictures: Path) -> Non
     [
         (("--budget", "20Q"), "a budget must be written like 20M, 1.5G or 30%, got '20Q'"),
         (("--time", "3"), "a time must be written like 3ms, 0.2s or 500us, got '3'"),
-        (("--deadline", "-1ms"), "a time must be above 0, got '-1ms'"),
+        (("--deadline", "-1ms"), "a time must be at least 0, got '-1ms'"),
+        (("--time", "0ms"), "a time must be above 0, got '0ms'"),
         (("--budget", "1k"), "a budget must be at least"),
         (("--budget", "3%"), "a budget must be at least"),
         (("--budget", "101%"), "a budget must be at most 100%"),
@@ -601,6 +644,8 @@ def test_one_image_misses_no_average(pictures: Path) -> None:
 def test_late_answers_are_counted(tiny: Bundle, pictures: Path) -> None:
     done = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "1us")
     assert done.stderr == "msdnet: 7 of 7 answers came after the deadline\n", "nothing would be in time"
+    none_left = run_here("classify", str(pictures), "--model", str(tiny.folder), "--deadline", "0ms", "--json")
+    assert {json.loads(line)["exit"] for line in none_left.stdout.splitlines()} == {1}
 
 
 @pytest.mark.skipif(cores() == 1, reason="there are no fewer threads than one")
@@ -644,6 +689,28 @@ def test_refuses_an_unknown_model_and_no_pictures(tiny: Bundle, tmp_path: Path) 
     assert empty.stderr.decode() == f"msdnet: no pictures found: {tmp_path} {endings}\n"
 
 
+def test_what_has_no_pictures_is_told_beside_what_has(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
+    """It is no reason to end in another way: all pictures are classified."""
+    (tmp_path / "empty").mkdir()
+    asked, pattern = ("classify", "--model", str(tiny.folder), "--json"), str(tmp_path / "*.jpg")
+    endings = "(folders are searched for .jpg .jpeg .png .webp .bmp .gif)"
+    told = f"msdnet: no pictures found: {tmp_path / 'empty'}, {pattern} {endings}\n"
+    done = run_here(*asked, str(tmp_path / "empty"), str(pictures / "a.jpg"), pattern)
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, told)
+    piped = run(*asked, "-", given=f"{tmp_path / 'empty'}\n{pictures / 'a.jpg'}\nnowhere\n".encode())
+    assert piped.returncode == 3
+    assert piped.stderr.decode().splitlines() == [
+        "msdnet: nowhere: no such file or folder",
+        f"msdnet: no pictures found: {tmp_path / 'empty'} {endings}",
+    ]
+    nowhere = run_here(*asked, "nowhere")
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.splitlines() == [
+        "msdnet: nowhere: no such file or folder",
+        "msdnet: nothing was classified: 1 could not be read",
+    ]
+
+
 def test_the_nearest_name_of_a_model_is_told(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msdnet.models._here", lambda: tiny.folder.parent)  # as if it came with the package
     with pytest.raises(FileNotFoundError, match="no model of the package is called 'tinny'; did you mean 'tiny'"):
@@ -662,7 +729,7 @@ def test_a_model_that_cannot_keep_a_budget_has_no_figures_for_it(tiny: Bundle, t
     assert first < 3e5 < least < 2e6
     done = run_here("evaluate", large, str(tiny.folder), *data, "--budgets", "300k,2M", "--json")
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"msdnet: large has no figures for 0.3 M: its first exit takes {least / 1e6:,.4g} M\n"
+    assert done.stderr == f"msdnet: large has no figures for 0.3 M: its first exit takes {least:,} multiply-adds\n"
     found = {one["model"]: {point["budget"] for point in one["points"]} for one in json.loads(done.stdout)["models"]}
     assert found == {"large": {2e6}, "tiny": {3e5, 2e6}}
     alone_too_low = run_here("evaluate", large, *data, "--budgets", "2M,300k,100%", "--json")

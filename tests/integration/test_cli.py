@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -59,6 +60,17 @@ def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
     refused = subprocess.run(command, capture_output=True, text=True, check=False)
     assert refused.returncode == 1
     assert refused.stderr == f"msdnet: this command needs torch: {install('train')}\n"
+
+
+def test_an_option_that_needs_torch_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    arguments = ["show", "cifar_anytime", "--image-size", "32", "--svg", str(tmp_path / "grid.svg")]
+    refused = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *arguments], capture_output=True, text=True, check=False
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"msdnet: --image-size needs torch: {install('train')}\n"
+    assert not (tmp_path / "grid.svg").exists()
+    assert "needs torch" in " ".join(run_here("show", "--help").stdout.split())
 
 
 def test_only_what_an_extra_brings_is_told_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +164,8 @@ def test_show_counts_what_exits_cost() -> None:
     first = next(line.split() for line in shown.stdout.splitlines() if line.split()[:1] == ["1"])
     assert first == ["1", "13.26", "M", "14.97", "M"]  # lazily, and as the authors' code counts
     assert shown.stdout.endswith(" M parameters; images of 32 x 32, 100 classes\n")
+    too_small = run_here("show", "cifar_small", "--image-size", "5")
+    assert (too_small.returncode, too_small.stdout) == (1, ""), "nothing is shown before it is refused"
     small = run_here("show", "resnet_20", "--image-size", "3")
     assert (small.returncode, small.stderr.count("at least 4 pixels")) == (1, 1)
     assert run_here("show", "cifar10-small", "--image-size", "32").returncode == 0
@@ -371,6 +385,27 @@ def test_what_cannot_be_exported_is_refused(place: Path, tmp_path: Path) -> None
         (place / "moved").rename(place / "photos")
     assert lost.returncode == 1
     assert "--data" in lost.stderr
+
+
+def test_a_training_that_an_unreadable_image_ends_names_the_command_that_goes_on(place: Path, tmp_path: Path) -> None:
+    """Its folder is taken, and the same command would be refused."""
+    photos, run_folder = tmp_path / "my photos", tmp_path / "run"
+    shutil.copytree(place / "photos", photos)
+    data = FolderData(photos, crop_size=16, workers=0)
+    for part in ("train", "test"):
+        (photos / data.paths(part)[0]).write_bytes(b"no image")
+    options = ["--network", str(place / "network.json"), "--image-size", "16", "--epochs", "1", "--batch-size", "8"]
+    again = ["--data", str(photos), "--workers", "0", "--device", "cpu", "--test"]
+    failed = run_here("train", "fast", "--out", str(run_folder), *options, *again)
+    message, _, command = failed.stderr.splitlines()[-1].partition("; go on without it: ")
+    assert message == f"msdnet: unreadable image {photos / data.paths('train')[0]}: not an image"
+    name, *arguments = shlex.split(command)
+    assert name == "msdnet"
+    assert arguments[:4] == ["train", "--resume", str(run_folder), "--skip-unreadable"]
+    assert sorted(arguments[4:]) == sorted(again)
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("unreadable image") == 2, "the one that ended it, and a test image"
 
 
 @pytest.mark.slow

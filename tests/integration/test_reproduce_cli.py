@@ -280,10 +280,12 @@ def test_where_nothing_is_measured_the_way_to_it_is_told(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     nothing = (
         "msdnet: results/reproduction: nothing is measured yet that could be drawn; the same command without --draw "
-        "measures it"
+        "measures it, and --plan tells how long that takes; --results names another folder of result files (those of a "
+        "clone: results/reproduction in its root)"
     )
-    done = run("densenet-star", "--draw", "--json")
+    done = run("densenet-star", "--draw", "--json", "--figures", "drawn")
     assert (done.returncode, done.stderr) == (1, f"{nothing}\n")
+    assert list(tmp_path.iterdir()) == [], "no folder for what was not drawn"
     told = json.loads(done.stdout)
     assert told["missing"] == [one.name for one in find_experiment("densenet-star").subjects]
     assert told["files"] == []

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.config import MSDNetConfig
 from msdnet.data.base import Batch
-from msdnet.export import export_run
+from msdnet.export import averaging, export_run
 from msdnet.export.averaging import POWERS, averaged, choose_averaging
 from msdnet.files import Part
 from msdnet.networks import create_network
@@ -45,7 +46,7 @@ def test_averages_of_logits_are_what_a_network_answers(power: float | None) -> N
     assert averaged(own, made.config.exit_shares) == pytest.approx(answers, abs=1e-5)
 
 
-def test_the_best_on_the_images_is_chosen_and_of_equals_the_first() -> None:
+def test_the_best_on_the_images_is_chosen_and_of_equals_the_simplest() -> None:
     chance = np.random.default_rng(0)
     labels = chance.integers(0, 3, 400)
     truth = np.eye(3, dtype=np.float32)[labels]
@@ -57,6 +58,21 @@ def test_the_best_on_the_images_is_chosen_and_of_equals_the_first() -> None:
     assert np.mean(choice.accuracy["0"]) == max(np.mean(accuracy) for accuracy in choice.accuracy.values())
     alike = np.repeat(truth[:, None], len(TINY.exits), axis=1)
     assert choose_averaging(TINY, alike, labels).power is None
+    assert choose_averaging(TINY, alike, labels, (2.0, 0.25, 1.0)).power == 0.25
+
+
+def test_as_many_right_answers_are_as_good_at_whichever_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though their mean accuracies may differ by a rounding error."""
+    right = {None: (3, 2, 1), 0.0: (1, 2, 3)}
+    assert np.mean([0.3, 0.2, 0.1]) < np.mean([0.1, 0.2, 0.3])
+
+    def logits(counts: tuple[int, ...]) -> NDArray[np.float32]:
+        correct = np.arange(10)[:, None] < np.array(counts)
+        return np.stack([correct, ~correct], axis=2).astype(np.float32)
+
+    monkeypatch.setattr(averaging, "averaged", lambda _, shares: logits(right[None if shares is None else 0.0]))
+    for powers in ((None, 0.0), (0.0, None)):
+        assert choose_averaging(TINY, logits(right[None]), np.zeros(10, np.int64), powers).power is None
 
 
 def averaging_of(bundle: Bundle) -> float | None:

@@ -853,10 +853,12 @@ def test_a_step_is_computed_when_it_is_asked_for(model: Model) -> None:
 
 
 def test_a_deadline_always_gets_an_answer(model: Model) -> None:
-    assert model.answer(IMAGES[0], deadline_ms=0).exit == 1
+    assert {model.answer(IMAGES[0], deadline_ms=given).exit for given in (0, "0ms")} == {1}
     assert model.answer(IMAGES[0], deadline_ms=60_000).exit == 3
     with pytest.raises(ValueError, match="deadline_ms must be at least 0"):
         model.answer(IMAGES[0], deadline_ms=-1)
+    with pytest.raises(ValueError, match="a time must be at least 0, got '-1ms'"):
+        model.answer(IMAGES[0], deadline_ms="-1ms")
 
 
 def test_the_next_stage_starts_only_if_it_fits(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:

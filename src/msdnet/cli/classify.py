@@ -6,17 +6,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from msdnet.amounts import counted, in_millions, parse_seconds
 from msdnet.cli.options import DEFAULT_MODEL, ModelOption, Threads
-from msdnet.cli.pictures import FoundImage, check_streams, find_pictures
-from msdnet.cli.tables import print_table
-from msdnet.naming import printable, shortened
+from msdnet.cli.pictures import FoundImage, NamedImage, check_streams, find_pictures
+from msdnet.cli.tables import on_terminal, print_table, progress_bar
+from msdnet.naming import a_few, printable, shortened
 
 if TYPE_CHECKING:
     from msdnet.policy import Method as PolicyMethod
@@ -83,7 +83,7 @@ def classify(
 
     check_streams(paths)
     _check_limits(budget, time_each, deadline, method, kept=hard or steady)
-    limit = None if deadline is None else parse_seconds(deadline)
+    limit = None if deadline is None else parse_seconds(deadline, may_be_0=True)
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each, method)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
@@ -91,9 +91,9 @@ def classify(
     start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
-    for row in _answered(paths, loaded, shared, limit):
-        if as_json:
-            _print_line(json.dumps(row))
+    empty: list[str] = []
+    answered = _answered(find_pictures(paths, empty.append), loaded, shared, limit)
+    for row in _printed(answered) if as_json else _awaited(answered):
         if "error" in row:
             unread += 1
             typer.echo(f"msdnet: {shortened(printable(row['image']))}: {row['error']}", err=True)
@@ -102,8 +102,9 @@ def classify(
         late += limit is not None and row["seconds"] > limit
         if not as_json:
             rows.append(row)
+    _tell_of_empty(empty, paths, among_others=bool(unread or any(left)))
     if not any(left):
-        _refuse(paths, unread)
+        raise ValueError(f"nothing was classified: {unread:,} could not be read")
     if not as_json:
         enough = None if policy is None or hard or steady else _enough(loaded, policy)
         _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
@@ -193,23 +194,51 @@ def _tell_if_missed(policy: "Policy", left: Sequence[int], *, steady: bool) -> N
 
 
 def _answered(
-    paths: list[str], model: "Model", shared: "SharedBudget", limit: float | None
+    groups: Iterable[list[NamedImage]], model: "Model", shared: "SharedBudget", limit: float | None
 ) -> Iterator[dict[str, Any]]:
     """What is told of each picture, group after group."""
-    for group in find_pictures(paths):
+    for group in groups:
         found = [(name, image) for name, image in group if not isinstance(image, OSError)]
         answered = _within_budget(shared, found) if limit is None else _by_deadline(model, found, limit)
         for name, image in group:
             yield _failure(name, str(image.strerror)) if isinstance(image, OSError) else next(answered)
 
 
-def _refuse(paths: list[str], unread: int) -> NoReturn:
+def _printed(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        _print_line(json.dumps(row))
+        yield row
+
+
+def _awaited(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """None is printed before the last is there: on a terminal, their number is shown meanwhile."""
+    try:
+        yield from _numbered(rows) if on_terminal() else rows
+    except KeyboardInterrupt:
+        typer.echo("msdnet: interrupted before the table was printed; --json prints answers as they come", err=True)
+        raise
+
+
+def _numbered(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    with progress_bar(counting=True) as shown:
+        task = shown.add_task("classifying", total=None)
+        for number, row in enumerate(rows, 1):
+            shown.update(task, description=counted(number, "picture"))
+            yield row
+
+
+def _tell_of_empty(empty: Sequence[str], paths: Sequence[str], *, among_others: bool) -> None:
+    """Of folders and patterns without pictures; where nothing else was given, that is an error."""
     from msdnet.pixels import ENDINGS
 
-    if unread:
-        raise ValueError(f"none of the pictures ({unread:,}) could be read")
-    searched = f" (folders are searched for {' '.join(ENDINGS)})" if any(Path(path).is_dir() for path in paths) else ""
-    raise ValueError(f"no pictures found: {' '.join(paths)}{searched}")
+    without = list(dict.fromkeys(empty)) if among_others else paths
+    folders = any(Path(path).is_dir() for path in without)
+    searched = f" (folders are searched for {' '.join(ENDINGS)})" if folders else ""
+    told = f"no pictures found: {a_few(map(printable, without))}{searched}"
+    if not among_others:
+        raise ValueError(told)
+    if without:
+        typer.echo(f"msdnet: {told}", err=True)
 
 
 def _within_budget(shared: "SharedBudget", found: list[FoundImage]) -> Iterator[dict[str, Any]]:

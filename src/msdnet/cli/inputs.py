@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from msdnet.amounts import four_digits
+from msdnet.amounts import exactly, four_digits
 from msdnet.cli.options import refuse_useless
 from msdnet.config import NetworkConfig
 
@@ -75,7 +75,7 @@ def that_reach(name: str, budgets: Sequence[float], least: float) -> list[float]
     too_low = [f"{four_digits(budget / 1e6)} M" for budget in budgets if budget < least]
     if too_low:
         told = f"{name} has no figures for {', '.join(too_low)}"
-        typer.echo(f"msdnet: {told}: its first exit takes {four_digits(least / 1e6)} M", err=True)
+        typer.echo(f"msdnet: {told}: its first exit takes {exactly(least)}", err=True)
     return [budget for budget in budgets if budget >= least]
 
 

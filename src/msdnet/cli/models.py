@@ -11,7 +11,7 @@ from msdnet.amounts import four_digits, in_millions, parse_budgets
 from msdnet.cli.inputs import open_images, refuse_for_pixels, that_reach
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
-from msdnet.cli.tables import plain_console, print_table
+from msdnet.cli.tables import print_table, progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -145,13 +145,9 @@ def _costs(model: "Model", whole: bool) -> Sequence[int]:
 
 
 def _evaluate(model: "Model", images: "Labelled", skip_unreadable: bool, quiet: bool) -> "Evaluation":
-    from rich.progress import Progress, TextColumn
-
     from msdnet.evaluation import evaluate as measure
 
-    console = plain_console(stderr=True)
-    columns = [TextColumn("{task.description}", markup=False), *Progress.get_default_columns()[1:]]
-    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+    with progress_bar(quiet=quiet) as shown:
         task = shown.add_task(model.manifest.name, total=len(images.labels))
         return measure(
             model,

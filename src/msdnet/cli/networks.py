@@ -4,7 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,6 +14,7 @@ from msdnet.cli.inputs import read_network
 from msdnet.cli.names import complete_networks
 from msdnet.cli.tables import print_table
 from msdnet.config import MSDNetConfig, NetworkConfig
+from msdnet.extras import needed_for
 from msdnet.naming import did_you_mean
 from msdnet.places import check_svg_writable
 from msdnet.presets import PRESETS, network_config
@@ -24,6 +25,33 @@ if TYPE_CHECKING:
     from msdnet.bundle import Manifest
 
 __all__ = ["presets", "show"]
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NETWORK",
+        help="A preset (`msdnet presets`), a .json file with a network's config, a model (`msdnet models`), or a "
+        "bundle's folder.",
+        autocompletion=complete_networks,
+    ),
+]
+Svg = Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the grid into this SVG file.")]
+ImageSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PIXELS",
+        min=1,
+        help="Also count what each exit of a network costs for images this wide; needs torch.",
+    ),
+]
+
+
+class _Counts(NamedTuple):
+    """Of a network, for images of one size."""
+
+    costs: Sequence[int]
+    whole_costs: Sequence[int]
+    parameters: int
 
 
 def presets() -> None:
@@ -42,24 +70,7 @@ def presets() -> None:
     typer.echo(f"\nother networks: {', '.join(SYSTEMS)}")
 
 
-def show(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NETWORK",
-            help="A preset (`msdnet presets`), a .json file with a network's config, a model (`msdnet models`), or a "
-            "bundle's folder.",
-            autocompletion=complete_networks,
-        ),
-    ],
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Also draw the grid into this SVG file.")] = None,
-    image_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="PIXELS", min=1, help="Also count what each exit of a network costs for images this wide."
-        ),
-    ] = None,
-) -> None:
+def show(name: Name, svg: Svg = None, image_size: ImageSize = None) -> None:
     """Show a network or a model: its grid, exits and classes.
 
     The grid shows which stage computes which cell (layer, scale), and where the exits are; only MSDNets have one. For a
@@ -81,20 +92,24 @@ def show(
         known = [*PRESETS, *SYSTEMS, *model_names()]
         raise ValueError(f"no network, model or folder is called {name!r}; {did_you_mean(name, known)}")
     config = network_config(own) if manifest is None else manifest.network
+    if svg is not None and not isinstance(config, MSDNetConfig):
+        raise ValueError(f"{name}: --svg draws the grid of an MSDNet, and this network ({config.kind}) has none")
+    # Before anything is written: the size may be too small, or torch may be missing.
+    counts = None if manifest is not None or image_size is None else _count(config, image_size)
     if isinstance(config, MSDNetConfig):
         _show_grid(name, config, svg)
-    elif svg is None:
+    else:
         exits = len(config.exit_layers) if manifest is None else manifest.exit_count
         typer.echo(f"{name}: {config.kind}, {counted(exits, 'exit')}")
-    else:
-        raise ValueError(f"{name}: --svg draws the grid of an MSDNet, and this network ({config.kind}) has none")
     if manifest is not None:
         typer.echo()
         _print_exits(manifest)
         typer.echo("\n" + textwrap.fill(f"classes: {', '.join(manifest.classes)}", shutil.get_terminal_size().columns))
-    elif image_size is not None:
+    elif counts is not None:
         typer.echo()
-        _print_costs(config, image_size)
+        _print_of_exits(counts.costs, counts.whole_costs, {})
+        size = f"images of {image_size} x {image_size}, {config.classes} classes"
+        typer.echo(f"\n{counts.parameters / 1e6:.2f} M parameters; {size}")
     if svg is not None:
         typer.echo(f"\nwrote {svg}")
 
@@ -110,15 +125,13 @@ def _show_grid(name: str, config: MSDNetConfig, svg: Path | None) -> None:
     typer.echo(draw_text(grid, shutil.get_terminal_size().columns))
 
 
-def _print_costs(config: NetworkConfig, image_size: int) -> None:
-    from msdnet.networks import create_network
+def _count(config: NetworkConfig, image_size: int) -> _Counts:
+    with needed_for("--image-size"):
+        from msdnet.networks import create_network
 
-    network = create_network(config)
-    _print_of_exits(network.costs(image_size), network.costs(image_size, lazy=False), {})
+        network = create_network(config)
     parameters = sum(tensor.numel() for tensor in network.parameters())
-    typer.echo(
-        f"\n{parameters / 1e6:.2f} M parameters; images of {image_size} x {image_size}, {config.classes} classes"
-    )
+    return _Counts(network.costs(image_size), network.costs(image_size, lazy=False), parameters)
 
 
 def _print_exits(manifest: "Manifest") -> None:

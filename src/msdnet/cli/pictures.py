@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -36,16 +36,18 @@ def check_streams(given: Sequence[str]) -> None:
         raise ValueError(f"{PIPE} stands for the standard input, which is closed")
 
 
-def find_pictures(given: Sequence[str]) -> Iterator[list[NamedImage]]:
+def find_pictures(given: Sequence[str], nothing: Callable[[str], object]) -> Iterator[list[NamedImage]]:
     """Pictures in groups that are answered together: some of those that are found, or what a pipe brings as it comes.
 
     Folders are gone through, with all below them but what is hidden.
+
+    - nothing: told of folders and patterns in which there are no pictures
     """
     if PIPE not in given:
-        yield from _grouped(_found(given))
+        yield from _grouped(_found(given, nothing))
         return
     for text in given:
-        yield from _piped(sys.stdin.fileno()) if text == PIPE else _grouped(_found([text]))
+        yield from _piped(sys.stdin.fileno(), nothing) if text == PIPE else _grouped(_found([text], nothing))
 
 
 def _grouped(pictures: Iterable[NamedImage]) -> Iterator[list[NamedImage]]:
@@ -54,26 +56,44 @@ def _grouped(pictures: Iterable[NamedImage]) -> Iterator[list[NamedImage]]:
         yield group
 
 
-def _found(given: Iterable[str]) -> Iterator[NamedImage]:
+def _found(given: Iterable[str], nothing: Callable[[str], object]) -> Iterator[NamedImage]:
     for text in given:
         if os.path.isdir(text):  # noqa: PTH112  (false, not an error, where one may not look)
-            yield from _below(text)
+            yield from _or_nothing(_below(text), text, nothing)
         elif not os.path.exists(text) and glob.has_magic(text):  # noqa: PTH110
-            for name in sorted(glob.glob(text, recursive=True)):  # noqa: PTH207  (patterns may be absolute)
-                if not Path(name).is_dir():
-                    yield name, name
-                elif "**" not in text:  # which has found what is below by itself
-                    yield from _below(name)
+            yield from _or_nothing(_matching(text), text, nothing)
         else:
             yield text, _held(text)
+
+
+def _or_nothing(pictures: Iterator[NamedImage], where: str, nothing: Callable[[str], object]) -> Iterator[NamedImage]:
+    first = next(pictures, None)
+    if first is None:
+        nothing(where)
+        return
+    yield first
+    yield from pictures
+
+
+def _matching(pattern: str) -> Iterator[NamedImage]:
+    for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  (patterns may be absolute)
+        if not Path(name).is_dir():
+            yield name, name
+        elif "**" not in pattern:  # which has found what is below by itself
+            yield from _below(name)
 
 
 def _held(path: str) -> str | IO[bytes] | OSError:
     """The content of a pipe that was named, as `<(curl ...)` does: it can be read only once. A file is read later."""
     try:
-        return io.BytesIO(Path(path).read_bytes()) if Path(path).is_fifo() else path
+        return io.BytesIO(Path(path).read_bytes()) if Path(path).is_fifo() else _there(path)
     except OSError as error:
         return error
+
+
+def _there(path: str) -> str | OSError:
+    """A path of which nobody knows what it was to be, where there is nothing."""
+    return path if os.path.lexists(path) else FileNotFoundError(errno.ENOENT, "no such file or folder")
 
 
 def _below(folder: str) -> Iterator[NamedImage]:
@@ -86,7 +106,7 @@ def _below(folder: str) -> Iterator[NamedImage]:
     yield from refused
 
 
-def _piped(pipe: int) -> Iterator[list[NamedImage]]:
+def _piped(pipe: int, nothing: Callable[[str], object]) -> Iterator[list[NamedImage]]:
     """One picture; or paths, as soon as they are there: nobody knows whether more will come."""
     from msdnet.pixels import is_picture
 
@@ -96,7 +116,7 @@ def _piped(pipe: int) -> Iterator[list[NamedImage]]:
         yield [(PIPE, io.BytesIO(content)), *([(PIPE, OSError(errno.EINVAL, _IGNORED))] if _goes_on(content) else [])]
     elif _is_list(content):
         for names in _listed(pipe, content.removeprefix(codecs.BOM_UTF8)):
-            yield from _grouped(_named(names))
+            yield from _grouped(_named(names, nothing))
     else:
         yield [(PIPE, OSError(errno.EINVAL, "neither a picture nor a list of paths"))]
 
@@ -150,10 +170,10 @@ def _name(path: bytes, separator: bytes) -> str:
     return os.fsdecode(path if separator == b"\0" else path.removesuffix(b"\r"))
 
 
-def _named(names: Iterable[str]) -> Iterator[NamedImage]:
+def _named(names: Iterable[str], nothing: Callable[[str], object]) -> Iterator[NamedImage]:
     """What a list names: files, and folders; what looks like a pattern is a name like any other."""
     for name in filter(None, names):
         if os.path.isdir(name):  # noqa: PTH112
-            yield from _below(name)
+            yield from _or_nothing(_below(name), name, nothing)
         else:
-            yield name, name
+            yield name, _there(name)

@@ -1,5 +1,8 @@
 """`msdnet train`: start a training, or go on with one."""
 
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +21,7 @@ from msdnet.cli.options import (
     Workers,
     called,
     refuse_useless,
+    typed,
 )
 from msdnet.cli.tables import print_table
 
@@ -113,7 +117,7 @@ def train(
     either_way: dict[str, Any] = {"teacher": teacher, "device": device, "test": test}
     either_way["checkpoint_seconds"] = checkpoint_seconds
     finished = resume is not None and training.is_finished(resume)
-    try:
+    with _told_how_to_go_on(context, Path(str(resume or out))):
         if resume is not None:
             fixed = (recipe, out, dataset, network, start, epochs, batch_size, subset, held_out)
             _check_alone(*fixed, seed or None, colour_jitter or None, image_size)
@@ -129,13 +133,35 @@ def train(
             chosen = _recipe(recipe, epochs, batch_size)
             own = None if network is None else read_network(network)
             summary = training.train(chosen, data=config, network=own, out=out, start=start, seed=seed, **either_way)
-    except training.Interrupted as stop:
-        if is_first():
-            typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
-        raise typer.Exit(128 + stop.signal_number) from None
     if is_first():
         _print_summary(summary)
         _tell_what_next(called(context), Path(str(resume or out)), finished, summary)
+
+
+@contextmanager
+def _told_how_to_go_on(context: typer.Context, run: Path) -> Iterator[None]:
+    """With a run that has begun, so that its folder is taken."""
+    from msdnet.data import UnreadableImageError
+    from msdnet.training import Interrupted
+    from msdnet.training.distributed import is_first
+
+    try:
+        yield
+    except Interrupted as stop:
+        if is_first():
+            typer.echo(f"msdnet: {stop.told(called(context))}", err=True)
+        raise typer.Exit(128 + stop.signal_number) from None
+    except UnreadableImageError as error:
+        raise ValueError(f"{error.what}; go on without it: {_skipping(context, run)}") from error
+
+
+def _skipping(context: typer.Context, run: Path) -> str:
+    """The command that goes on with a run without unreadable images; what was typed and may be again is in it."""
+    words = [*called(context).split(), "train", "--resume", str(run), "--skip-unreadable"]
+    for option, value in typed(context, besides=()).items():
+        if option in RESUMABLE:
+            words += [option] if value is True else [option, str(value)]
+    return shlex.join(words)
 
 
 def _check_alone(*options: object) -> None:

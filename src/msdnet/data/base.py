@@ -45,6 +45,13 @@ NUMBERS_AT_ONCE = 2**24
 class UnreadableImageError(ValueError):
     """An image that cannot be read, where that is to end the work: whoever goes on meets the same image again."""
 
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.what = f"unreadable image {path}: {why}"
+
+    def __str__(self) -> str:
+        return f"{self.what} (--skip-unreadable, or unreadable='skip' in Python, goes on without it)"
+
 
 class Batch(NamedTuple):
     """Images (N, channels, height, width), normalised, and their labels (N).

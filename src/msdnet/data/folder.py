@@ -176,13 +176,12 @@ class FolderData(ImageData):
 
     def _report(self, unreadable: Iterable[tuple[str, str]]) -> None:
         for path, why in unreadable:
-            message = f"unreadable image {path}: {why}"
+            unread = UnreadableImageError(path, why)
             if self.unreadable == "fatal":
-                way_on = "--skip-unreadable, or unreadable='skip' in Python, goes on without it"
-                raise UnreadableImageError(f"{message} ({way_on})")
+                raise unread
             if path not in self._warned_of:
                 self._warned_of.add(path)
-                warnings.warn(message, stacklevel=3)
+                warnings.warn(unread.what, stacklevel=3)
 
 
 # Reading images

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.config import MSDNetConfig
-from msdnet.policy import judge_logits
+from msdnet.policy import Judged, judge_logits
 
 __all__ = ["POWERS", "AveragingChoice", "averaged", "choose_averaging"]
 
@@ -24,7 +24,7 @@ class AveragingChoice:
     """What was compared, and what came of it."""
 
     power: float | None
-    """The best: by the mean accuracy of the exits; of equals the first that was tried."""
+    """The best: by the mean accuracy of the exits; of equals none, or else the smallest."""
     accuracy: dict[str, tuple[float, ...]]
     """Of every exit on the held-out images, by the power (or `none`)."""
 
@@ -44,12 +44,16 @@ def choose_averaging(
     powers: Iterable[float | None] = POWERS,
 ) -> AveragingChoice:
     """Compare powers on images of which each exit has given its own logits (N, exits, classes)."""
-    found: dict[float | None, tuple[float, ...]] = {}
-    for power in powers:
+    found: dict[float | None, Judged] = {}
+    for power in sorted(set(powers), key=_simplest_first):
         answers = averaged(logits, replace(config, averaging=power).exit_shares)
-        found[power] = judge_logits(answers, labels, measures=()).accuracy
-    best = max(found, key=lambda power: float(np.mean(found[power])))
-    return AveragingChoice(best, {_name(power): accuracy for power, accuracy in found.items()})
+        found[power] = judge_logits(answers, labels, measures=())
+    best = max(found, key=lambda power: int(found[power].correct.sum()))  # a mean would tell equals apart by rounding
+    return AveragingChoice(best, {_name(power): judged.accuracy for power, judged in found.items()})
+
+
+def _simplest_first(power: float | None) -> tuple[bool, float]:
+    return power is not None, power or 0.0
 
 
 def averaged(logits: NDArray[np.float32], shares: tuple[float, ...] | None) -> NDArray[np.float32]:

@@ -384,7 +384,7 @@ class Model:
     def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
         """The best answer that a deadline allows; there always is one.
 
-        The time to read a file counts: where that takes all, the first exit answers.
+        The time to read a file counts: where that takes all, or the deadline is 0, the first exit answers.
         """
         seconds = _seconds(deadline_ms)
         self._times(1)  # which are measured if they are not known yet: not part of the image's time
@@ -438,7 +438,7 @@ def _reloaded(folder: Path, engine: Callable[..., Engine], options: dict[str, An
 
 
 def _seconds(deadline_ms: Amount) -> float:
-    """Of a deadline in milliseconds, or with its unit."""
+    """Of a deadline in milliseconds, or with its unit; where no time is left, the first exit still answers."""
     if isinstance(deadline_ms, str):
-        return parse_seconds(deadline_ms)
+        return parse_seconds(deadline_ms, may_be_0=True)
     return check_number("deadline_ms", deadline_ms, low=0) / 1e3
