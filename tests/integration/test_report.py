@@ -90,7 +90,9 @@ def test_a_report_is_one_file_with_everything_in_it(tiny: Bundle, squares: Label
 
 def test_without_images_the_held_out_ones_speak(tiny: Bundle, tmp_path: Path) -> None:
     write_report(msdnet.load(tiny.folder), tmp_path / "report.html")
-    assert "60 images: held out, and what thresholds were fitted to" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "60 images: held out, and what thresholds were fitted to" in page
+    assert re.search(r"The same on this machine \(ONNX Runtime, \d+ threads?\): one image alone", page)
     bare = tiny_bundle(tmp_path / "bare", held_out=False)
     with pytest.raises(ValueError, match="has no held-out confidences, which a report needs"):
         write_report(msdnet.load(bare.folder), tmp_path / "other.html")
@@ -277,6 +279,8 @@ def test_budgets_and_times_in_tables(tiny: Bundle, tmp_path: Path) -> None:
     assert [entry["batch"] for entry in times] == [1, 4]
     assert all(len(entry["typical"]) == 3 for entry in times)
     assert "--batches must be whole numbers" in run("profile", str(tiny.folder), "--batches", "1,x").stderr
+    told = run("profile", str(tiny.folder), "--threads", "1", "--seconds", "0.05").stdout
+    assert f"{tiny.manifest.name} on ONNX Runtime, 1 thread: medians of the time for a whole batch" in told
     assert "seconds must be above 0" in run("profile", str(tiny.folder), "--seconds", "0").stderr
     drawn = run("show", str(tiny.folder)).stdout
     assert "3 exits, 3 layers, 2 scales" in drawn

@@ -312,6 +312,12 @@ def test_no_images_are_answered_emptily(model: Model) -> None:
         assert (len(result), result.cost, list(result)) == (0, 0.0, [])
 
 
+def test_engines_are_told_in_words(tiny: Bundle) -> None:
+    told = [str(OnnxEngine(tiny, threads=threads)) for threads in (1, 2)]
+    assert told == ["ONNX Runtime, 1 thread", "ONNX Runtime, 2 threads"]
+    assert str(msdnet.load(tiny.folder, engine="torch", device="cpu").engine) == "PyTorch, cpu, float32"
+
+
 def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     result = model.classify(IMAGES, budget=middle(model))
     first = next(iter(result))
@@ -322,6 +328,7 @@ def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     assert result.cost == pytest.approx(np.mean([one.cost for one in result]))
     assert "50 images" in repr(result)
     assert "3 exits" in repr(model)
+    assert repr(model).endswith(f", on {model.engine}>")
     shown = model._repr_html_()
     ElementTree.fromstring(f"<div>{shown}</div>")
     assert shown.count("<tr>") == 4
@@ -937,8 +944,11 @@ def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None
     running = Model(tiny, engine).start(image)
     assert running.latest() is None
     assert not running.done
+    assert repr(running) == "<msdnet.Running: no answer; running>"
     engine.gate.release()
-    assert running.wait(timeout=60).exit == 1
+    first = running.wait(timeout=60)
+    assert first.exit == 1
+    assert repr(running) == f"<msdnet.Running: {first.name} ({first.confidence:.0%} sure) at exit 1; running>"
 
     def when_asked_to_stop() -> None:
         assert running._stop.wait(timeout=60)
@@ -949,6 +959,7 @@ def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None
     assert last is not None
     assert last.exit == 2
     assert running.done
+    assert repr(running).endswith(" at exit 2; done>")
     engine.gate.release(3)
     with Model(tiny, engine).start(image) as again:
         while not again.done:
@@ -976,6 +987,7 @@ def test_an_error_in_the_background_is_raised_where_it_is_read(tiny: Bundle) -> 
     for read in (lambda: running.wait(timeout=5), running.latest, running.stop):
         with pytest.raises(RuntimeError, match="power is off"):
             read()
+    assert repr(running) == "<msdnet.Running: no answer; failed>"
 
 
 def test_an_answer_that_is_there_can_be_read_whatever_comes_after(tiny: Bundle) -> None:

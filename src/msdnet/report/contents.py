@@ -137,7 +137,7 @@ def _time(evaluation: Evaluation) -> Section:
     ]
     chart = Lines("Accuracy against time", "milliseconds per image", "% right", curves, log_x=True)
     text = (
-        f"The same on this machine ({evaluation.model.engine!r}): one image alone; and budgets that many images share, "
+        f"The same on this machine ({evaluation.model.engine}): one image alone; and budgets that many images share, "
         f"in batches of {batch}."
     )
     return Section("Accuracy against time", text, [("time", chart)])

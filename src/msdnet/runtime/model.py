@@ -409,7 +409,7 @@ class Model:
         costs = " to ".join(map(in_millions, (first, *more[-1:])))
         return (
             f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, "
-            f"{exits} of {costs} M multiply-adds, on {self.engine!r}>"
+            f"{exits} of {costs} M multiply-adds, on {self.engine}>"
         )
 
     def _repr_html_(self) -> str:
@@ -424,7 +424,7 @@ class Model:
         ]
         lines = [f"<th>{'</th><th>'.join(head)}</th>", *(f"<td>{'</td><td>'.join(row)}</td>" for row in rows)]
         side = self.manifest.images.side
-        about = f"{len(self.classes)} classes, {side} x {side} pixels, on {self.engine!r}"
+        about = f"{len(self.classes)} classes, {side} x {side} pixels, on {self.engine}"
         return (
             f"<p><b>{escape(self.manifest.name)}</b>: {escape(about)}</p>"
             f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"
