@@ -243,7 +243,7 @@ def test_the_axis_says_what_a_cost_counts(tiny: Bundle, tmp_path: Path, dataset:
     costs = tiny.manifest.costs if counted == "lazy" else tiny.manifest.whole_costs
     for name in ("anytime", "budgeted"):
         drawn = (tmp_path / f"{name}.svg").read_text()
-        assert f"million multiply-adds per image ({counted})" in drawn
+        assert f"million multiply-adds per image ({counted}), logarithmic" in drawn
         assert ("(published)" in drawn) == (counted == "whole layers")
     assert f" at {costs[0] / 1e6:.4g}</title>" in (tmp_path / "anytime.svg").read_text()
     page = (tmp_path / "report.html").read_text()
@@ -313,7 +313,7 @@ def test_a_budget_that_brings_nothing_more_is_not_shown_again(tmp_path: Path) ->
     model._held_out = {**model._held_out, "correct": right}  # type: ignore[dict-item]
     write_report(model, tmp_path / "report.html", figures=tmp_path)
     leaving = (tmp_path / "leaving.svg").read_text()
-    assert len(re.findall(r">[\d.]+ M<", leaving)) == 1
+    assert len(re.findall(r">budget [\d.]+ M<", leaving)) == 1
     assert "what gains nothing on the held-out images is not spent" in (tmp_path / "report.html").read_text()
 
 

@@ -150,9 +150,9 @@ def _leaving(evaluation: Evaluation) -> Section:
     for policy in that_differ(map(evaluation.model.policy, budgets)):
         exits = policy.exit_indices(evaluation.confidence)
         shares = np.bincount(exits, minlength=len(costs)) / len(exits)
-        rows.append((f"{four_digits(policy.budget_ / 1e6)} M", shares.tolist()))
+        rows.append((f"budget {four_digits(policy.budget_ / 1e6)} M", shares.tolist()))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
-    chart = Shares("Where images leave", rows, names)
+    chart = Shares("Where images leave", "budgets in multiply-adds per image (lazy)", rows, "exit", names)
     text = "Share of the images that leave at each exit, in %, for budgets in multiply-adds (lazy) per image."
     if len(rows) < len(budgets):
         text += (
