@@ -83,9 +83,22 @@ def test_a_report_is_one_file_with_everything_in_it(tiny: Bundle, squares: Label
         *("Accuracy against multiply-adds", "Accuracy against time", "Where images leave"),
         *("Reliability of the confidences", "Which classes are hard", "Easy and hard images", "Provenance"),
     ]
+    told = (tmp_path / "report.html").read_text()
+    title = f"{tiny.manifest.name}: accuracy within budgets"
+    assert f"<title>{title}</title>" in told
+    assert f'<h1>{title}</h1><p class="lead">Report on a model of 3 classes, 12 x 12 pixels, 3 exits, ' in told
     names = {path.name for path in written}
     assert names >= {"report.html", "anytime.svg", "budgeted.svg", "time.svg", "leaving.svg", "reliability.svg"}
     assert (tmp_path / "figures" / "anytime.svg").read_text().startswith("<svg")
+
+
+def test_the_cost_of_a_class_is_told_beside_its_bar(tiny: Bundle, squares: Labelled, tmp_path: Path) -> None:
+    write_report(msdnet.load(tiny.folder), tmp_path / "report.html", data=squares)
+    page = (tmp_path / "report.html").read_text()
+    assert "<th>of full cost</th>" in page
+    shares = re.findall(r'<td><span class="bar" style="width:(\d+)%"></span> (\d+)%</td>', page)
+    assert len(shares) == 3
+    assert all(float(width) == pytest.approx(0.7 * float(share), abs=1) for width, share in shares)
 
 
 def test_without_images_the_held_out_ones_speak(tiny: Bundle, tmp_path: Path) -> None:
@@ -127,7 +140,7 @@ def test_the_gallery_draws_some_of_each_class_at_random(squares: Labelled) -> No
 
 
 def shown_classes(page: str) -> list[str]:
-    return re.findall("<th>(red|green|blue|dark red)</th>", page)
+    return re.findall("<th>(red|green|blue|dark_red)</th>", page)
 
 
 def test_classes_without_hard_images_are_shown_where_there_are_no_others(squares: Labelled) -> None:
@@ -217,10 +230,10 @@ def test_classes_can_be_asked_for(tiny: Bundle, squares: Labelled, tmp_path: Pat
     assert shown_classes((tmp_path / "report.html").read_text()) == ["green"]
 
 
-def test_classes_are_found_by_what_they_are_shown_as(squares: Labelled) -> None:
+def test_classes_are_shown_by_their_names_and_found_however_these_are_typed(squares: Labelled) -> None:
     spaced = replace(squares, classes=("dark_red", "green", "light_blue"))
     assert find_labels(["dark red", "light_blue", "dark_red"], spaced) == [0, 2], "each once"
-    assert shown_classes(gallery(EasyAndHard(squares.labels == 0, squares.labels == 0), spaced)) == ["dark red"]
+    assert shown_classes(gallery(EasyAndHard(squares.labels == 0, squares.labels == 0), spaced)) == ["dark_red"]
     both = replace(squares, classes=("dark_red", "dark red", "blue"))
     assert find_labels(["dark red"], both) == [1]
 

@@ -35,7 +35,7 @@ _TITLES: Mapping[Setting, str] = {
     "anytime": "Anytime: all leave at the same exit",
     "budgeted": "Budgeted: easy images leave early",
 }
-_CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "exit", "% right", "of the full network's")
+_CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "mean exit", "% right", "of full cost")
 _METHOD_NAMES: Mapping[Method, str] = {"accuracy": "our thresholds (the default)", "paper": "the paper's thresholds"}
 
 
@@ -250,7 +250,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _bar(part: float) -> str:
-    return f'<span class="bar" style="width:{100 * part:.0f}%"></span>'
+    """With its number behind it, for which some of the cell is left."""
+    return f'<span class="bar" style="width:{70 * part:.0f}%"></span> {part:.0%}'
 
 
 def _millions(costs: Sequence[float]) -> list[float]:
