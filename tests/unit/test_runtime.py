@@ -508,7 +508,9 @@ def test_rules_that_need_every_decision_get_it_before_more_images_come(tiny: Bun
 def test_a_budget_below_the_first_exit_says_what_is_possible(model: Model) -> None:
     with pytest.raises(ValueError, match=f"budget must be at least {model.costs[0]:,}"):
         model.classify(IMAGES, budget=model.costs[0] - 1)
-    with pytest.raises(ValueError, match=r"the time for an image must be at least .* what the first exit takes here"):
+    with pytest.raises(
+        ValueError, match=r"the time for an image must be at least [\d.e-]+ ms, which the first exit takes here, got"
+    ):
         model.classify(IMAGES, seconds=1e-9)
 
 
@@ -813,6 +815,13 @@ def test_a_device_is_one_that_networks_run_on(monkeypatch: pytest.MonkeyPatch) -
     assert pick_device("mps").type == "mps"
     with pytest.raises(ValueError, match="device must be cpu, cuda, mps or cuda:N, got 'meta'"):
         pick_device("meta")
+
+
+@pytest.mark.parametrize(("gpus", "known"), [(0, r"cpu \(there is no GPU here\)"), (2, "cpu or cuda:0 or cuda:1")])
+def test_a_gpu_that_is_not_there_is_refused(gpus: int, known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    with pytest.raises(ValueError, match=f"device must be {known}, got 'cuda:7'"):
+        pick_device("cuda:7")
 
 
 def test_engines_and_their_options_are_checked(tiny: Bundle) -> None:

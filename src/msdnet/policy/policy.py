@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from msdnet.amounts import in_millions
+from msdnet.amounts import four_digits, in_millions
 from msdnet.checks import check_choice, check_whole
 from msdnet.policy.confidence import MEASURES, Measure
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of, numbers_of_exits
@@ -193,7 +193,7 @@ class Policy:
 def _told(amount: float, unit: Unit) -> str:
     """As people read it; of so little that it counts something else than a network's multiply-adds, the number."""
     if unit == "seconds":
-        return f"{1e3 * amount:.3g} ms"
+        return f"{four_digits(1e3 * amount)} ms"
     return f"{in_millions(amount)} M" if amount >= 1e3 else f"{amount:g}"
 
 
