@@ -338,7 +338,7 @@ def why_table() -> Iterator[str]:
         alone = sorted(100 * one.test_accuracy[-1] for one in found if len(one.costs) == 1)
         if first:
             yield (
-                f"| {family} | {HEADS[heads]} | {alone[0]:.1f} to {alone[-1]:.1f} % | {first[0]:.1f} "
+                f"| {family} | {HEADS[heads]} | {alone[0]:.1f} to {alone[-1]:.1f}% | {first[0]:.1f} "
                 f"| {' '.join(f'{one:.1f}' for one in last)} |"
             )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from msdnet.amounts import in_millions
+from msdnet.amounts import counted, in_millions
 from msdnet.bundle import Manifest
 from msdnet.policy import PolicyFamily, that_differ, usual_budgets
 
@@ -26,7 +26,7 @@ def _about(manifest: Manifest) -> Iterator[str]:
     yield f"# {manifest.name}"
     yield ""
     yield (
-        f"A network with {manifest.exit_count} exits that tells {len(classes)} classes apart in images of "
+        f"A network with {counted(manifest.exit_count, 'exit')} that tells {len(classes)} classes apart in images of "
         f"{side} x {side} pixels, for {in_millions(manifest.costs[0])} to {in_millions(manifest.costs[-1])} million "
         "multiply-adds."
     )
@@ -41,12 +41,10 @@ def _training(manifest: Manifest) -> Iterator[str]:
         return
     yield "## Training"
     yield ""
+    held_out = counted(manifest.held_out.images if manifest.held_out else 0, "training image")
+    yield f"- Data: {_data(data)}; {held_out} held out, on which alone anything was chosen"
     yield (
-        f"- Data: {data.get('dataset') or data.get('name')}; {manifest.held_out.images if manifest.held_out else 0:,} "
-        "training images held out, on which alone anything was chosen"
-    )
-    yield (
-        f"- Recipe: {recipe['name']}, {recipe['epochs']} epochs in batches of {recipe['batch_size']}, "
+        f"- Recipe: {recipe['name']}, {counted(recipe['epochs'], 'epoch')} in batches of {recipe['batch_size']}, "
         f"seed {told.get('seed')}; all of it is in the manifest"
     )
     if "teacher" in told:
@@ -55,6 +53,12 @@ def _training(manifest: Manifest) -> Iterator[str]:
         yield f"- Started with the weights of {told['start']['name']}"
     exported = f"; exported by {told['exported_by']}" if "exported_by" in told else ""
     yield f"- Trained by msdnet {told.get('msdnet')}, torch {told.get('torch')}{exported}"
+
+
+def _data(told: Mapping[str, Any]) -> str:
+    """Where a folder is, and what it is called, is not told to others."""
+    name = str(told.get("dataset") or told.get("name"))
+    return "a folder of images for each class" if name == "folder" else name
 
 
 def _exits(manifest: Manifest) -> Iterator[str]:

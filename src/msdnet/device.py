@@ -20,8 +20,8 @@ def pick_device(wanted: str | None = None) -> torch.device:
     here = torch.cuda.device_count()
     number = (_own_gpu() if here else 0) if device.index is None else device.index
     if number >= here:
-        known = f"cpu, or one of {here} GPUs" if here else "cpu, there being no GPU"
-        raise ValueError(f"device must be {known}, got {name!r}")
+        gpus = "".join(f" or cuda:{gpu}" for gpu in range(here)) or " (there is no GPU here)"
+        raise ValueError(f"device must be cpu{gpus}, got {name!r}")
     return torch.device("cuda", number)
 
 

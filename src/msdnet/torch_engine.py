@@ -72,6 +72,9 @@ class TorchEngine(Engine):
     def __repr__(self) -> str:
         return f"TorchEngine(device={str(self.device)!r}, precision={self.precision!r})"
 
+    def __str__(self) -> str:
+        return f"PyTorch, {self.device}, {self.precision}"
+
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
         # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W). Where another is wanted, bytes are moved

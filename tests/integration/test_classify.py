@@ -146,6 +146,7 @@ def test_a_models_name_is_printed_as_it_is(tiny: Bundle, tmp_path: Path) -> None
     shown = run_here("evaluate", *bundles, "--data", str(tmp_path / "images"))
     assert shown.returncode == 0, shown.stderr
     assert "  a[/b]:cat:1\n" in shown.stdout.partition("best on held-out images")[2]
+    assert "a[/b]:cat:1 classified 3 images in " in shown.stdout
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_goes_on(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
@@ -538,9 +539,9 @@ def test_time_that_was_not_kept_is_told_as_time(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(SharedBudget, "seconds", 1.0)
     given = ("classify", *map(str, names), "--model", "cifar10-small", "--time", "50ms", "--threads", "1")
     told = run_here(*given)
-    assert "an image took 250 ms on average, reading included, 5.0 times what it may; --hard" in told.stderr
+    assert "took 250 ms on average, reading included: 5.0 times the 50 ms that were asked for; --hard" in told.stderr
     assert "harder" not in told.stderr
-    assert "what it may\n" in run_here(*given, "--hard").stderr
+    assert "that were asked for\n" in run_here(*given, "--hard").stderr
 
 
 def test_few_images_are_timed_when_all_is_warm(tiny: Bundle, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -560,8 +561,8 @@ def test_few_images_are_timed_when_all_is_warm(tiny: Bundle, pictures: Path, mon
 def test_no_clock_is_watched_where_all_have_left_at_once(tiny: Bundle, capsys: pytest.CaptureFixture[str]) -> None:
     policy = msdnet.load(tiny.folder).policy(seconds="1s")
     for left, told in (
-        ([7, 0, 0], " times what it may\n"),
-        ([6, 1, 0], " times what it may; --hard watches the clock\n"),
+        ([7, 0, 0], " times the 1,000 ms that were asked for\n"),
+        ([6, 1, 0], " times the 1,000 ms that were asked for; --hard watches the clock\n"),
     ):
         _tell_what_became_of(policy, left, 1e4, hard=False, steady=False)
         assert capsys.readouterr().err.endswith(told)

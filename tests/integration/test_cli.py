@@ -26,6 +26,7 @@ from msdnet.data.folder import FolderData
 from msdnet.export import export_network
 from msdnet.extras import BROUGHT_BY, install
 from msdnet.networks import create_network
+from msdnet.systems import SYSTEMS
 from tests.helpers import SMALL_SYSTEMS, TINY, run_here, settle
 
 
@@ -51,6 +52,7 @@ def test_what_needs_no_torch_runs_without_it(tmp_path: Path) -> None:
     for arguments in (
         ["--help"],
         ["presets"],
+        ["presets", "--json"],
         ["models"],
         ["models", "--json"],
         ["show", "cifar_anytime", "--svg", str(tmp_path / "grid.svg")],
@@ -141,6 +143,11 @@ def test_version() -> None:
 def test_presets_lists_them_all() -> None:
     listing = run("presets").stdout
     assert all(name in listing for name in msdnet.PRESETS)
+    told = {network.pop("name"): network for network in json.loads(run("presets", "--json").stdout)}
+    assert set(told) == {*msdnet.PRESETS, *SYSTEMS}
+    small = {"kind": "msdnet", "layers": 15, "scales": 3, "classes": 100, "exits": [1, 3, 6, 10, 15]}
+    assert told["cifar_batch_5"] == small
+    assert told["resnet_20"] == {"kind": "resnet", "layers": 20, "scales": None, "classes": 100, "exits": [20]}
 
 
 def test_show_draws_in_the_terminal_and_to_a_file(tmp_path: Path) -> None:
@@ -341,7 +348,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("export", str(folder / "run"), "--out", str(folder / "bundle"), *options)
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
-    assert re.search(r"^test accuracy of the exits, on \d+ images: [\d.]+ [\d.]+ %$", done.stdout, re.MULTILINE)
+    assert re.search(r"^test accuracy of the exits, on \d+ images: [\d.]+ [\d.]+%$", done.stdout, re.MULTILINE)
     assert "few images to fit thresholds to" in done.stdout
     assert done.stdout.endswith(f"classify with it: msdnet classify PICTURES --model {folder / 'bundle'}\n")
     return folder

@@ -58,9 +58,17 @@ def test_every_figure_is_drawn_and_shown() -> None:
     assert {name for name in drawn if f"](figures/{name})" in shown} == drawn
 
 
-@pytest.mark.parametrize(
+PAGES = pytest.mark.parametrize(
     "page", [*ROOT.glob("*.md"), *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
 )
+
+
+@PAGES
+def test_percent_signs_have_no_space(page: Path) -> None:
+    assert not re.findall(r".*\d %.*", page.read_text())
+
+
+@PAGES
 def test_rows_of_tables_have_a_line_each(page: Path) -> None:
     """Text that was wrapped with a table in it shows as one paragraph."""
     for line in page.read_text().splitlines():
@@ -125,7 +133,7 @@ def test_a_page_shows_the_results_that_there_are(tmp_path: Path) -> None:
     figures = figures_of(tmp_path)
     rows = dict(zip(CLAIMS, list(figures.claims_table())[2:], strict=True))
     for claim, row in rows.items():
-        if claim.find and "test error below 7.0 %" not in claim.says:  # which takes a model of the package
+        if claim.find and "test error below 7.0%" not in claim.says:  # which takes a model of the package
             of_what_is_there = "effectively adapt" in claim.says  # of MSDNets alone, which the first has, too
             judged = claim.experiment in ("densenet-star", "ablation", None) or of_what_is_there
             assert row.endswith(("| yes |", "| no |")) == judged, row

@@ -36,7 +36,7 @@ SMALL = {
     "reproduce": "--epochs 1 --subset 24 --batch-size 8",
 }
 LEFT_OUT = ("make", "pip", "docker", "msdnet demo")
-DEEP = replace(TINY, exits=(1, 6, 12))  # its first exit takes less than 30 % of what the last takes
+DEEP = replace(TINY, exits=(1, 6, 12))  # its first exit takes less than 30% of what the last takes
 
 
 def commands(page: Path) -> list[str]:

@@ -83,14 +83,29 @@ def test_a_report_is_one_file_with_everything_in_it(tiny: Bundle, squares: Label
         *("Accuracy against multiply-adds", "Accuracy against time", "Where images leave"),
         *("Reliability of the confidences", "Which classes are hard", "Easy and hard images", "Provenance"),
     ]
+    told = (tmp_path / "report.html").read_text()
+    title = f"{tiny.manifest.name}: accuracy within budgets"
+    assert f"<title>{title}</title>" in told
+    assert f'<h1>{title}</h1><p class="lead">Report on a model of 3 classes, 12 x 12 pixels, 3 exits, ' in told
     names = {path.name for path in written}
     assert names >= {"report.html", "anytime.svg", "budgeted.svg", "time.svg", "leaving.svg", "reliability.svg"}
     assert (tmp_path / "figures" / "anytime.svg").read_text().startswith("<svg")
 
 
+def test_the_cost_of_a_class_is_told_beside_its_bar(tiny: Bundle, squares: Labelled, tmp_path: Path) -> None:
+    write_report(msdnet.load(tiny.folder), tmp_path / "report.html", data=squares)
+    page = (tmp_path / "report.html").read_text()
+    assert "<th>of full cost</th>" in page
+    shares = re.findall(r'<td><span class="bar" style="width:(\d+)%"></span> (\d+)%</td>', page)
+    assert len(shares) == 3
+    assert all(float(width) == pytest.approx(0.7 * float(share), abs=1) for width, share in shares)
+
+
 def test_without_images_the_held_out_ones_speak(tiny: Bundle, tmp_path: Path) -> None:
     write_report(msdnet.load(tiny.folder), tmp_path / "report.html")
-    assert "60 images: held out, and what thresholds were fitted to" in (tmp_path / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "60 images: held out, and what thresholds were fitted to" in page
+    assert re.search(r"The same on this machine \(ONNX Runtime, \d+ threads?\): one image alone", page)
     bare = tiny_bundle(tmp_path / "bare", held_out=False)
     with pytest.raises(ValueError, match="has no held-out confidences, which a report needs"):
         write_report(msdnet.load(bare.folder), tmp_path / "other.html")
@@ -125,7 +140,7 @@ def test_the_gallery_draws_some_of_each_class_at_random(squares: Labelled) -> No
 
 
 def shown_classes(page: str) -> list[str]:
-    return re.findall("<th>(red|green|blue|dark red)</th>", page)
+    return re.findall("<th>(red|green|blue|dark_red)</th>", page)
 
 
 def test_classes_without_hard_images_are_shown_where_there_are_no_others(squares: Labelled) -> None:
@@ -215,10 +230,10 @@ def test_classes_can_be_asked_for(tiny: Bundle, squares: Labelled, tmp_path: Pat
     assert shown_classes((tmp_path / "report.html").read_text()) == ["green"]
 
 
-def test_classes_are_found_by_what_they_are_shown_as(squares: Labelled) -> None:
+def test_classes_are_shown_by_their_names_and_found_however_these_are_typed(squares: Labelled) -> None:
     spaced = replace(squares, classes=("dark_red", "green", "light_blue"))
     assert find_labels(["dark red", "light_blue", "dark_red"], spaced) == [0, 2], "each once"
-    assert shown_classes(gallery(EasyAndHard(squares.labels == 0, squares.labels == 0), spaced)) == ["dark red"]
+    assert shown_classes(gallery(EasyAndHard(squares.labels == 0, squares.labels == 0), spaced)) == ["dark_red"]
     both = replace(squares, classes=("dark_red", "dark red", "blue"))
     assert find_labels(["dark red"], both) == [1]
 
@@ -241,7 +256,7 @@ def test_the_axis_says_what_a_cost_counts(tiny: Bundle, tmp_path: Path, dataset:
     costs = tiny.manifest.costs if counted == "lazy" else tiny.manifest.whole_costs
     for name in ("anytime", "budgeted"):
         drawn = (tmp_path / f"{name}.svg").read_text()
-        assert f"million multiply-adds per image ({counted})" in drawn
+        assert f"million multiply-adds per image ({counted}), logarithmic" in drawn
         assert ("(published)" in drawn) == (counted == "whole layers")
     assert f" at {costs[0] / 1e6:.4g}</title>" in (tmp_path / "anytime.svg").read_text()
     page = (tmp_path / "report.html").read_text()
@@ -277,6 +292,8 @@ def test_budgets_and_times_in_tables(tiny: Bundle, tmp_path: Path) -> None:
     assert [entry["batch"] for entry in times] == [1, 4]
     assert all(len(entry["typical"]) == 3 for entry in times)
     assert "--batches must be whole numbers" in run("profile", str(tiny.folder), "--batches", "1,x").stderr
+    told = run("profile", str(tiny.folder), "--threads", "1", "--seconds", "0.05").stdout
+    assert f"{tiny.manifest.name} on ONNX Runtime, 1 thread: medians of the time for a whole batch" in told
     assert "seconds must be above 0" in run("profile", str(tiny.folder), "--seconds", "0").stderr
     drawn = run("show", str(tiny.folder)).stdout
     assert "3 exits, 3 layers, 2 scales" in drawn
@@ -309,7 +326,7 @@ def test_a_budget_that_brings_nothing_more_is_not_shown_again(tmp_path: Path) ->
     model._held_out = {**model._held_out, "correct": right}  # type: ignore[dict-item]
     write_report(model, tmp_path / "report.html", figures=tmp_path)
     leaving = (tmp_path / "leaving.svg").read_text()
-    assert len(re.findall(r">[\d.]+ M<", leaving)) == 1
+    assert len(re.findall(r">budget [\d.]+ M<", leaving)) == 1
     assert "what gains nothing on the held-out images is not spent" in (tmp_path / "report.html").read_text()
 
 

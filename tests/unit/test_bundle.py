@@ -164,6 +164,20 @@ def test_the_card_says_nothing_of_a_training_that_it_does_not_know(tiny: Bundle)
     assert write_card(told, None) == write_card(tiny.manifest, None)
 
 
+@pytest.mark.parametrize(
+    ("data", "epochs", "told"),
+    [
+        ({"dataset": "folder"}, 1, ["Data: a folder of images for each class; 60 training images", ", 1 epoch in "]),
+        ({"dataset": "cifar10"}, 2, ["Data: cifar10; 60 training images held out", ", 2 epochs in batches of 8"]),
+        ({"name": "my squares"}, 2, ["Data: my squares; "]),
+    ],
+)
+def test_the_card_tells_of_the_training(tiny: Bundle, data: dict[str, str], epochs: int, told: list[str]) -> None:
+    recipe = {"name": "fast", "epochs": epochs, "batch_size": 8}
+    card = write_card(dataclasses.replace(tiny.manifest, provenance={"recipe": recipe, "data": data}), None)
+    assert all(words in card for words in told)
+
+
 def test_of_two_exports_to_one_place_the_first_to_end_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check = exporting._check
     made: list[Bundle] = []

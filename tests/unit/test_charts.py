@@ -18,7 +18,8 @@ LINES = Lines(
     [Series("a", [10, 20, 90], [60, 70, 75], 0, "step"), Series("b", [15.0], [65.0], 1), Series("c", [], [], 2)],
     log_x=True,
 )
-SHARES = Shares("Where", [("20 M", [0.5, 0.3, 0.2]), ("40 M", [0.0, 0.0, 1.0])], ["1", "2", "3"])
+ROWS = [("budget 20 M", [0.5, 0.3, 0.2]), ("budget 40 M", [0.0, 0.01, 0.99])]
+SHARES = Shares("Where", "budgets in multiply-adds", ROWS, "exit", ["1", "2", "3"])
 PANELS = Panels("Sure?", "confidence", "right", [Panel(f"exit {k}", [0.1, 0.9], [0.2, 0.8]) for k in range(6)])
 PICTURES = Pictures("Easy & hard", ["easy", "hard"], [("cat", [["a.png"] * 7, []]), ("a ship", [["b.png"], ["c.png"]])])
 CHARTS = pytest.mark.parametrize(
@@ -107,6 +108,29 @@ def test_shares_fill_the_row() -> None:
     found = re.findall(r'width="([\d.]+)" height="20"', SHARES.svg(PAPER))
     left = float(re.findall(r'<rect x="([\d.]+)"', SHARES.svg(PAPER))[0])
     assert sum(map(float, found[:3])) == pytest.approx(640 - left - 16 - 3, abs=0.5)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_shares_stand_alone(width: int) -> None:
+    """Without the words around them, as a file of its own."""
+    svg = SHARES.svg(PAPER, width)
+    words = re.findall(r"<text [^>]*>(.+?)</text>", svg)
+    assert words[2:] == [*("budget 20 M", "50%", "30%", "20%"), *("budget 40 M", "99%"), *("exit", "1", "2", "3")]
+    assert "<title>exit 3: 20.0%</title>" in svg
+    assert words[0:2] == ["Where", "budgets in multiply-adds"]
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_a_logarithmic_axis_says_so_within_the_frame(width: int) -> None:
+    name = "million multiply-adds per image (whole layers)"
+    for log_x, told in ((False, name), (True, f"{name}, logarithmic")):
+        svg = Lines("t", name, "%", LINES.series, log_x=log_x).svg(PAPER, width)
+        middle = (56 + width - 16) / 2
+        found = re.findall(rf'x="{middle:.1f}" y="([\d.]+)" text-anchor="middle" style="fill:{PAPER.ink}" >(.+?)<', svg)
+        lines = [(float(y), line) for y, line in found]
+        (height,) = re.findall(rf'viewBox="0 0 {width} (\d+)"', svg)
+        assert " ".join(line for _, line in lines) == told
+        assert all(y <= float(height) - 6 and 6 * len(line) < width - 56 for y, line in lines)
 
 
 @CHARTS

@@ -166,7 +166,7 @@ def test_the_small_model_is_judged_by_its_manifest(
     (bundle.folder / MANIFEST).write_text(tested.to_json())
     finding = found(SMALL, {})
     assert finding.holds is holds
-    assert f"M parameters, {100 * (1 - right):.2f} % of the test images wrong" in finding.measured
+    assert f"M parameters, {100 * (1 - right):.2f}% of the test images wrong" in finding.measured
 
 
 def test_without_the_small_model_nothing_is_said_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

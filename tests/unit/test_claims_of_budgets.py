@@ -24,7 +24,7 @@ def test_how_many_times_cheaper_is_read_off_between_points() -> None:
     assert finding.measured.endswith("as accurate 5.0 times cheaper")
     networks["resnet_110"] = network("resnet_110", (250, 76))
     finding = found("ResNet-110 at a tenth", networks)
-    assert finding.measured.endswith("never as accurate (75.0 at most, against 76.0 %)")
+    assert finding.measured.endswith("never as accurate (75.0 at most, against 76.0%)")
 
 
 def larger_systems(**accuracy: float) -> list[Measurement]:
@@ -60,7 +60,7 @@ def test_cheaper_than_the_published_fractalnets_as_well() -> None:
     networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)), *larger_systems())
     finding = found("up to 5 times cheaper", networks)
     assert not finding.holds
-    assert "the published FractalNet-20: never as accurate (75.0 at most, against 75.7 %)" in finding.measured
+    assert "the published FractalNet-20: never as accurate (75.0 at most, against 75.7%)" in finding.measured
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,7 @@ def test_budgets_are_kept_within_a_twentieth(spent: float, holds: bool) -> None:
     finding = found("set very precisely", all_of(*networks, *baselines()))
     assert finding.holds is holds
     missed = "0 of 5" if holds else "1 of 5"
-    assert (
-        f"MSDNets {100 * (spent / 25 - 1):+.1f} to 0.0 % ({missed} by 5 % or more), ensembles 0.0 %" in finding.measured
-    )
+    assert f"MSDNets {100 * (spent / 25 - 1):+.1f} to 0.0% ({missed} by 5% or more), ensembles 0.0%" in finding.measured
 
 
 @pytest.mark.parametrize(("exits", "holds"), [(60.0, True), (69.8, False)])

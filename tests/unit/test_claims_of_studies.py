@@ -50,12 +50,12 @@ def one_classifier(
     ("kinds", "verdict"), [((), "no"), (("pool",), "in part"), (("conv",), "in part"), (("conv", "pool"), "yes")]
 )
 def test_a_claim_is_asked_of_both_kinds_of_classifiers(kinds: tuple[str, ...], verdict: str) -> None:
-    finding = found("by up to 7 %", one_classifier(last={"ResNet": HARM}, kinds=kinds))
+    finding = found("by up to 7%", one_classifier(last={"ResNet": HARM}, kinds=kinds))
     assert finding.verdict == verdict
     assert finding.holds is (verdict == "yes")
     words, pooled = finding.measured.split("; classifiers with pooling alone: ")
     assert words.startswith("classifiers with two convolutions of their own: at most ")
-    assert pooled.startswith("at most 7.0 %" if "pool" in kinds else "at most 0.0 %")
+    assert pooled.startswith("at most 7.0%" if "pool" in kinds else "at most 0.0%")
 
 
 def without_those_that_pool(networks: dict[str, Measurement]) -> dict[str, Measurement]:
@@ -63,11 +63,11 @@ def without_those_that_pool(networks: dict[str, Measurement]) -> dict[str, Measu
 
 
 def test_what_fails_with_one_kind_is_false_before_the_other_is_measured() -> None:
-    finding = found("by up to 7 %", without_those_that_pool(one_classifier()))
+    finding = found("by up to 7%", without_those_that_pool(one_classifier()))
     assert finding.verdict == "no"
     assert finding.measured.endswith("; classifiers with pooling alone: not measured yet")
     harmed = without_those_that_pool(one_classifier(last={"ResNet": HARM}))
-    assert judge(claim("by up to 7 %"), harmed) is None, "it may hold with both"
+    assert judge(claim("by up to 7%"), harmed) is None, "it may hold with both"
 
 
 def test_early_classifiers_are_compared_with_their_like() -> None:
@@ -102,7 +102,7 @@ def test_the_staircase_rises_after_the_second_and_the_fourth(resnet: tuple[float
 
 
 def test_steps_of_the_staircase_are_per_cent_of_the_last_alone() -> None:
-    assert "+5.0 +20.0 +5.0 +14.0 +5.0 %" in found("staircase", one_classifier()).measured
+    assert "+5.0 +20.0 +5.0 +14.0 +5.0%" in found("staircase", one_classifier()).measured
 
 
 @pytest.mark.parametrize(("second", "holds"), [(60.0, True), (44.9, False)])
@@ -113,14 +113,14 @@ def test_early_classifiers_are_met_at_the_others_places(second: float, holds: bo
     before = 45 - rise * (4 / 24 - 9 / 58)
     between = second + (STAIRS[2] - second) / (11 / 24 - 7 / 24) * (17 / 58 - 7 / 24)
     assert finding.holds is holds
-    assert f"{(before - 40) / 0.8:+.1f} {(between - 44) / 0.8:+.1f} % against the DenseNet's" in finding.measured
+    assert f"{(before - 40) / 0.8:+.1f} {(between - 44) / 0.8:+.1f}% against the DenseNet's" in finding.measured
 
 
 @pytest.mark.parametrize(("resnet", "holds"), [(HARM, True), ((78.0,) * 6, False)])
 def test_harm_is_what_the_last_classifier_loses_at_most(resnet: tuple[float, ...], holds: bool) -> None:
-    finding = found("by up to 7 %", one_classifier(last={"ResNet": resnet}))
+    finding = found("by up to 7%", one_classifier(last={"ResNet": resnet}))
     assert finding.holds is holds
-    assert finding.measured.count(f": at most {100 - min(resnet) / 0.8:.1f} %") == len(HEADS)
+    assert finding.measured.count(f": at most {100 - min(resnet) / 0.8:.1f}%") == len(HEADS)
 
 
 @pytest.mark.parametrize(("resnet", "holds"), [(HARM, True), (HARM[::-1], False)])
@@ -152,7 +152,7 @@ def test_classifiers_interfere_where_the_last_one_loses_by_any_place(family: str
     networks = one_classifier(last={family: (*NO_HARM[:3], fourth, *NO_HARM[4:])})
     finding = found("do not interfere", networks)
     assert finding.holds is holds
-    assert f"{family} {100 - fourth / 0.8:.1f} %" in finding.measured
+    assert f"{family} {100 - fourth / 0.8:.1f}%" in finding.measured
 
 
 # Parts left out

@@ -171,7 +171,15 @@ def test_fit_returns_itself_and_can_be_fitted_again() -> None:
 
 def test_repr() -> None:
     assert repr(Policy("paper")) == "Policy(method='paper', measure='largest')"
-    assert "for 20 multiply-adds per image: held-out accuracy 75.00% at 17.5" in repr(small())
+    assert repr(small()).endswith(" for 20 multiply-adds per image: held-out accuracy 75.00% at 17.5>")
+
+
+def test_amounts_are_shown_as_people_read_them() -> None:
+    million = Policy().fit(CONFIDENCE, CORRECT, [1e6 * cost for cost in SMALL_COSTS], 20e6)
+    assert repr(million).endswith(" for 20.0 M multiply-adds per image: held-out accuracy 75.00% at 17.5 M>")
+    costs = [1e-4 * cost for cost in SMALL_COSTS]
+    timed = PolicyFamily(CONFIDENCE, CORRECT, costs, unit="seconds").policy(2e-3)
+    assert repr(timed).endswith(" for 2 ms per image: held-out accuracy 75.00% at 1.75 ms>")
 
 
 BUDGET = "budget must be at least 10, the cost of the first exit"

@@ -312,6 +312,12 @@ def test_no_images_are_answered_emptily(model: Model) -> None:
         assert (len(result), result.cost, list(result)) == (0, 0.0, [])
 
 
+def test_engines_are_told_in_words(tiny: Bundle) -> None:
+    told = [str(OnnxEngine(tiny, threads=threads)) for threads in (1, 2)]
+    assert told == ["ONNX Runtime, 1 thread", "ONNX Runtime, 2 threads"]
+    assert str(msdnet.load(tiny.folder, engine="torch", device="cpu").engine) == "PyTorch, cpu, float32"
+
+
 def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     result = model.classify(IMAGES, budget=middle(model))
     first = next(iter(result))
@@ -322,6 +328,7 @@ def test_a_result_tells_what_became_of_each_image(model: Model) -> None:
     assert result.cost == pytest.approx(np.mean([one.cost for one in result]))
     assert "50 images" in repr(result)
     assert "3 exits" in repr(model)
+    assert repr(model).endswith(f", on {model.engine}>")
     shown = model._repr_html_()
     ElementTree.fromstring(f"<div>{shown}</div>")
     assert shown.count("<tr>") == 4
@@ -501,7 +508,9 @@ def test_rules_that_need_every_decision_get_it_before_more_images_come(tiny: Bun
 def test_a_budget_below_the_first_exit_says_what_is_possible(model: Model) -> None:
     with pytest.raises(ValueError, match=f"budget must be at least {model.costs[0]:,}"):
         model.classify(IMAGES, budget=model.costs[0] - 1)
-    with pytest.raises(ValueError, match=r"the time for an image must be at least .* what the first exit takes here"):
+    with pytest.raises(
+        ValueError, match=r"the time for an image must be at least [\d.e-]+ ms, which the first exit takes here, got"
+    ):
         model.classify(IMAGES, seconds=1e-9)
 
 
@@ -808,6 +817,13 @@ def test_a_device_is_one_that_networks_run_on(monkeypatch: pytest.MonkeyPatch) -
         pick_device("meta")
 
 
+@pytest.mark.parametrize(("gpus", "known"), [(0, r"cpu \(there is no GPU here\)"), (2, "cpu or cuda:0 or cuda:1")])
+def test_a_gpu_that_is_not_there_is_refused(gpus: int, known: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    with pytest.raises(ValueError, match=f"device must be {known}, got 'cuda:7'"):
+        pick_device("cuda:7")
+
+
 def test_engines_and_their_options_are_checked(tiny: Bundle) -> None:
     with pytest.raises(ValueError, match="engine must be one of onnx, torch"):
         msdnet.load(tiny.folder, engine="tensorflow")  # type: ignore[arg-type]
@@ -939,8 +955,11 @@ def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None
     running = Model(tiny, engine).start(image)
     assert running.latest() is None
     assert not running.done
+    assert repr(running) == "<msdnet.Running: no answer; running>"
     engine.gate.release()
-    assert running.wait(timeout=60).exit == 1
+    first = running.wait(timeout=60)
+    assert first.exit == 1
+    assert repr(running) == f"<msdnet.Running: {first.name} ({first.confidence:.0%} sure) at exit 1; running>"
 
     def when_asked_to_stop() -> None:
         assert running._stop.wait(timeout=60)
@@ -951,6 +970,7 @@ def test_running_in_the_background_can_be_read_and_stopped(tiny: Bundle) -> None
     assert last is not None
     assert last.exit == 2
     assert running.done
+    assert repr(running).endswith(" at exit 2; done>")
     engine.gate.release(3)
     with Model(tiny, engine).start(image) as again:
         while not again.done:
@@ -978,6 +998,7 @@ def test_an_error_in_the_background_is_raised_where_it_is_read(tiny: Bundle) -> 
     for read in (lambda: running.wait(timeout=5), running.latest, running.stop):
         with pytest.raises(RuntimeError, match="power is off"):
             read()
+    assert repr(running) == "<msdnet.Running: no answer; failed>"
 
 
 def test_an_answer_that_is_there_can_be_read_whatever_comes_after(tiny: Bundle) -> None:

@@ -119,7 +119,7 @@ def profile(
     table.add_row("all", *(f"{1e3 * sum(times.typical):.2f} ms" for times in measured))
     table.add_row("per image", *(f"{1e3 * times.costs[-1]:.2f} ms" for times in measured))
     print_table(table)
-    typer.echo(f"\n{loaded.manifest.name} on {loaded.engine!r}: medians of the time for a whole batch")
+    typer.echo(f"\n{loaded.manifest.name} on {loaded.engine}: medians of the time for a whole batch")
 
 
 def _sizes(text: str) -> list[int]:

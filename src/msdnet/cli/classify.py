@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.amounts import counted, in_millions, parse_seconds
+from msdnet.amounts import counted, four_digits, in_millions, parse_seconds
 from msdnet.cli.options import DEFAULT_MODEL, ModelOption, Threads
 from msdnet.cli.pictures import FoundImage, NamedImage, check_streams, find_pictures
 from msdnet.cli.tables import on_terminal, print_table, progress_bar
@@ -173,8 +173,8 @@ def _tell_if_late(policy: "Policy", each: float, *, kept: bool) -> None:
     if each > 1.1 * policy.budget_:
         times, keep = each / policy.budget_, "" if kept else "; --hard watches the clock"
         typer.echo(
-            f"msdnet: an image took {1e3 * each:.3g} ms on average, reading included, {times:.1f} times what it "
-            f"may{keep}",
+            f"msdnet: an image took {four_digits(1e3 * each)} ms on average, reading included: {times:.1f} times the "
+            f"{four_digits(1e3 * policy.budget_)} ms that were asked for{keep}",
             err=True,
         )
 

@@ -97,7 +97,7 @@ def _check_useful(run: Path, data: Path | None, skip_unreadable: bool, *, looks:
 
 
 def _shares(part: str, measured: "Measured", images: str) -> str:
-    return f"{part} accuracy of the exits, on {images}: {' '.join(f'{100 * a:.1f}' for a in measured.accuracy)} %"
+    return f"{part} accuracy of the exits, on {images}: {' '.join(f'{100 * a:.1f}' for a in measured.accuracy)}%"
 
 
 def _counted(run: Path, read: int) -> str:

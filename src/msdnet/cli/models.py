@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from msdnet.amounts import four_digits, in_millions, parse_budgets
+from msdnet.amounts import counted, four_digits, in_millions, parse_budgets
 from msdnet.cli.inputs import open_images, refuse_for_pixels, that_reach
 from msdnet.cli.names import complete_models
 from msdnet.cli.options import Budgets, Dataset, Json, SkipUnreadable
@@ -161,7 +161,8 @@ def _show(found: "Evaluation", points: "Sequence[BudgetPoint]", whole: bool) -> 
     from rich.table import Table
 
     manifest = found.model.manifest
-    typer.echo(f"{manifest.name} on {found.data}: {found.images:,} images in {found.seconds:.1f} s")
+    images = counted(found.images, "image")
+    typer.echo(f"{manifest.name} classified {images} in {found.seconds:.1f} s: {found.data}")
     table = Table("exit", "multiply-adds", "whole layers", "accuracy", "held-out", box=None)
     held_out = manifest.held_out.accuracy if manifest.held_out else (None,) * len(found.accuracy)
     rows = zip(manifest.costs, manifest.whole_costs, found.accuracy, held_out, strict=True)

@@ -1,10 +1,11 @@
 """Commands that list and draw networks; only counting what a network costs needs torch."""
 
+import json
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,6 +13,7 @@ from msdnet.amounts import counted
 from msdnet.bundle import MANIFEST
 from msdnet.cli.inputs import read_network
 from msdnet.cli.names import complete_networks
+from msdnet.cli.options import Json
 from msdnet.cli.tables import print_table
 from msdnet.config import MSDNetConfig, NetworkConfig
 from msdnet.extras import needed_for
@@ -54,13 +56,17 @@ class _Counts(NamedTuple):
     parameters: int
 
 
-def presets() -> None:
+def presets(as_json: Json = False) -> None:
     """List the networks that are known by name.
 
     Example: msdnet presets
     """
     from rich.table import Column, Table
 
+    if as_json:
+        networks = {**PRESETS, **SYSTEMS}
+        typer.echo(json.dumps([_facts(name, config) for name, config in networks.items()], indent=2))
+        return
     name_column, exits_column = Column("preset", no_wrap=True), Column("exits at layers", overflow="fold")
     table = Table(name_column, "layers", "scales", "classes", exits_column, box=None)
     for name, config in PRESETS.items():
@@ -68,6 +74,17 @@ def presets() -> None:
         table.add_row(name, str(config.depth), str(config.scales), str(config.classes), exits)
     print_table(table)
     typer.echo(f"\nother networks: {', '.join(SYSTEMS)}")
+
+
+def _facts(name: str, config: NetworkConfig) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": config.kind,
+        "layers": config.depth,
+        "scales": config.scales if isinstance(config, MSDNetConfig) else None,
+        "classes": config.classes,
+        "exits": list(config.exit_layers),
+    }
 
 
 def show(name: Name, svg: Svg = None, image_size: ImageSize = None) -> None:

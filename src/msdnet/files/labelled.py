@@ -183,17 +183,17 @@ def _of_folder(
             files, total = find_untrained(root, names, trained_on)
             if trained_on and total is None:
                 _tell_of_new(root, len(files))
-            of_these = "all images" if total is None else _share(part, len(files), total)
+            of_these = "all images" if total is None else _share(part, total)
             return _labelled(f"{called}, {of_these}", root, names, files)
     found = find_images(root, classes, held_out, held_out_seed)
     files = divide(root, found, None)[part]
     split = fingerprint(found.held_out) if part == "held_out" else None
-    share = _share(part, len(files), len(found.training) + len(found.test))
+    share = _share(part, len(found.training) + len(found.test))
     return _labelled(f"{called}, {share}", root, found.classes, files, split)
 
 
-def _share(part: Part, images: int, total: int) -> str:
-    return f"{part}: {images:,} of {total:,} images"
+def _share(part: Part, total: int) -> str:
+    return f"the {part.replace('_', '-')} part of {total:,} images"
 
 
 def _labelled(

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from msdnet.amounts import four_digits, in_millions
 from msdnet.checks import check_choice, check_whole
 from msdnet.policy.confidence import MEASURES, Measure
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of, numbers_of_exits
@@ -166,10 +167,9 @@ class Policy:
         made = f"Policy(method={self.method!r}, measure={self.measure!r})"
         if not hasattr(self, "thresholds_"):
             return made
-        spent = (
-            f"{self.budget_:,.6g} {self.unit_} per image: held-out accuracy {self.accuracy_:.2%} at {self.cost_:,.6g}"
-        )
-        return f"<{made} for {spent}>"
+        budget, cost = (_told(amount, self.unit_) for amount in (self.budget_, self.cost_))
+        unit = "" if self.unit_ == "seconds" else " multiply-adds"  # a time has its own
+        return f"<{made} for {budget}{unit} per image: held-out accuracy {self.accuracy_:.2%} at {cost}>"
 
     def _learned(self, values: dict[str, Any]) -> "Policy":
         self.thresholds_ = check_thresholds([float(value) for value in values["thresholds"]])
@@ -188,6 +188,13 @@ class Policy:
             raise ValueError("this policy is not fitted yet: call fit(confidence, correct, costs, budget) first")
         if check_thresholds(self.thresholds_)[-1] != -np.inf:
             raise ValueError(f"the last of a policy's thresholds must be -inf: all leave there, got {self.thresholds_}")
+
+
+def _told(amount: float, unit: Unit) -> str:
+    """As people read it; of so little that it counts something else than a network's multiply-adds, the number."""
+    if unit == "seconds":
+        return f"{four_digits(1e3 * amount)} ms"
+    return f"{in_millions(amount)} M" if amount >= 1e3 else f"{amount:g}"
 
 
 class PolicyFamily:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msdnet.amounts import in_millions
+from msdnet.amounts import counted, in_millions
+from msdnet.bundle import Manifest
 from msdnet.evaluation import Evaluation, evaluate
 from msdnet.files import Labelled
 from msdnet.pixels import Unreadable
@@ -49,15 +50,19 @@ def write_report(
     evaluation = Evaluation.of_held_out(model) if data is None else evaluate(model, data, unreadable=unreadable)
     shown = None if data is None else data.without(evaluation.unread)
     parts = list(sections(evaluation, shown, None if run is None else Path(run), wanted))
-    manifest, today = model.manifest, datetime.now(UTC).date().isoformat()
-    lead = (
-        f"{len(manifest.classes)} classes, {manifest.images.side} x {manifest.images.side} pixels, "
-        f"{manifest.exit_count} exits, {in_millions(manifest.costs[0])} to {in_millions(manifest.costs[-1])} million "
-        f"multiply-adds per image. Made on {today} by msdnet {VERSION}."
-    )
     target = Path(out)
-    write_output(target, page(manifest.name, lead, parts).encode())
+    title = f"{model.manifest.name}: accuracy within budgets"
+    write_output(target, page(title, _lead(model.manifest), parts).encode())
     return [target, *([] if figures is None else _write_figures(Path(figures), parts))]
+
+
+def _lead(manifest: Manifest) -> str:
+    side, today = manifest.images.side, datetime.now(UTC).date().isoformat()
+    return (
+        f"Report on a model of {len(manifest.classes)} classes, {side} x {side} pixels, "
+        f"{counted(manifest.exit_count, 'exit')}, {in_millions(manifest.costs[0])} to "
+        f"{in_millions(manifest.costs[-1])} million multiply-adds per image. Made on {today} by msdnet {VERSION}."
+    )
 
 
 def _labels(classes: Sequence[str], data: Labelled | None) -> list[int]:

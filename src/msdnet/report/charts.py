@@ -44,6 +44,7 @@ PAGE = Palette("var(--ink)", "var(--faint)", "var(--grid)", "var(--card)", tuple
 WIDE, NARROW = 640, 350  # of a page, and of a phone
 _HEIGHT = 400
 _LEFT, _RIGHT, _BOTTOM = 56, 16, 46
+_LINE = 16  # of words
 _INSET = 8  # between a frame's sides and the first and last marks
 SYSTEM_FONT = "system-ui, sans-serif"
 _FONT = f'font-family="{SYSTEM_FONT}" font-size="12"'
@@ -71,6 +72,7 @@ class Lines:
     y_name: str
     series: Sequence[Series]
     log_x: bool = False
+    """Which the axis then says of itself."""
     level: float | None = None
     """A height that all are to be compared with."""
 
@@ -79,13 +81,14 @@ class Lines:
         legend = _Legend(list({series.name: series for series in shown}.items()), palette, width - _LEFT - _RIGHT)
         xs = [x for series in shown for x in series.x]
         ys = [y for series in shown for y in series.y] + ([] if self.level is None else [self.level])
+        across = _lines_of(f"{self.x_name}, logarithmic" if self.log_x else self.x_name, width - _LEFT - _RIGHT)
         top = 40 + legend.height
         frame = _Frame(
             _Axis(min(xs), max(xs), _LEFT + _INSET, width - _RIGHT - _INSET, log=self.log_x, whole=_whole(xs)),
             _Axis(*_with_room(min(ys), max(ys)), _HEIGHT - _BOTTOM, top),
             palette,
         )
-        parts = [*frame.draw(self.x_name, self.y_name), *legend.draw(_LEFT, 40)]
+        parts = [*frame.draw(across, self.y_name), *legend.draw(_LEFT, 40)]
         if self.level is not None:
             parts.append(frame.across_at(self.level))
         alike, drawn = Counter(series.name for series in shown), Counter[str]()
@@ -93,7 +96,7 @@ class Lines:
             drawn[series.name] += 1
             parts += _line(series, frame, palette, drawn[series.name] / alike[series.name])
             parts += _ends(series, frame, palette) if alike[series.name] > 1 else []
-        return _document(self.title, parts, palette, width)
+        return _document(self.title, parts, palette, width, _HEIGHT + _LINE * (len(across) - 1))
 
 
 @dataclass(frozen=True)
@@ -101,37 +104,43 @@ class Shares:
     """Rows of shares that sum to one, as bars."""
 
     title: str
+    about: str
+    """What the rows are."""
     rows: Sequence[tuple[str, Sequence[float]]]
+    kind: str
+    """What there is a share of each of."""
     names: Sequence[str]
-    """Of the shares."""
+    """Of these."""
 
     def svg(self, palette: Palette, width: int = WIDE) -> str:
-        left, row_height, top = 12 + max(_wide(name) for name, _ in self.rows), 26, 64
-        parts = []
+        left, row_height, top = 16 + max(_wide(name) for name in (self.kind, *(row for row, _ in self.rows))), 26, 84
+        parts = [_text(8, 38, self.about, palette.faint, "start")]
         across = width - left - _RIGHT
         for number, (name, shares) in enumerate(self.rows):
             y, x = top + number * row_height, float(left)
             parts.append(_text(left - 8, y + 15, name, palette.ink, "end"))
             for place, share in enumerate(shares):
-                part = (place + 1) / len(shares)
+                part, words = (place + 1) / len(shares), f"{share:.0%}"
                 parts.append(
                     f'<rect x="{x:.1f}" y="{y}" width="{max(share * across - 1, 0):.1f}" height="{row_height - 6}" '
-                    f'style="fill:{palette.ramp(part)}"><title>{escape(self.names[place])}: {share:.1%}</title></rect>'
+                    f'style="fill:{palette.ramp(part)}"><title>{escape(f"{self.kind} {self.names[place]}")}: '
+                    f"{share:.1%}</title></rect>"
                 )
-                if share * across > 24:  # two digits, and room around them
+                if share * across > 4 + _wide(words):
                     colour = palette.background if part > 0.5 else palette.ink
-                    parts.append(_text(x + share * across / 2, y + 15, f"{100 * share:.0f}", colour, "middle"))
+                    parts.append(_text(x + share * across / 2, y + 15, words, colour, "middle"))
                 x += share * across
         parts += self._key(palette, left, across)
         return _document(self.title, parts, palette, width, top + len(self.rows) * row_height + 8)
 
     def _key(self, palette: Palette, left: float, across: float) -> Iterator[str]:
         step = across / len(self.names)
+        yield _text(left - 8, 74, self.kind, palette.faint, "end")
         for place, name in enumerate(self.names):
             colour = palette.ramp((place + 1) / len(self.names))
             x = left + place * step
-            yield f'<rect x="{x:.1f}" y="36" width="{step - 1:.1f}" height="5" style="fill:{colour}"/>'
-            yield _text(left + (place + 0.5) * step, 54, name, palette.faint, "middle")
+            yield f'<rect x="{x:.1f}" y="56" width="{step - 1:.1f}" height="5" style="fill:{colour}"/>'
+            yield _text(left + (place + 0.5) * step, 74, name, palette.faint, "middle")
 
 
 @dataclass(frozen=True)
@@ -195,11 +204,11 @@ class Pictures:
         most = max(1, *(len(pictures) for _, columns in self.rows for pictures in columns))
         side = min(40.0, across / most)
         names = [_lines_of(name, across) for name in self.columns]
-        top = 36 + 16 * max(map(len, names))
+        top = 36 + _LINE * max(map(len, names))
         parts = []
         for column, lines in enumerate(names):
             x = left + column * (across + gap)
-            parts += [_text(x, 42 + 16 * k, line, palette.faint, "start") for k, line in enumerate(lines)]
+            parts += [_text(x, 42 + _LINE * k, line, palette.faint, "start") for k, line in enumerate(lines)]
             for row, (_, columns) in enumerate(self.rows):
                 y = top + row * (side + 6)
                 parts += [_picture(x + k * side, y, side - 2, uri) for k, uri in enumerate(columns[column])]
@@ -257,7 +266,7 @@ class _Frame:
     up: _Axis
     palette: Palette
 
-    def draw(self, x_name: str, y_name: str) -> Iterator[str]:
+    def draw(self, x_lines: Sequence[str], y_name: str) -> Iterator[str]:
         bottom, top = self.up.start, self.up.end
         left, right = self.across.start - _INSET, self.across.end + _INSET
         for tick in self.up.ticks:
@@ -269,7 +278,8 @@ class _Frame:
             yield f'<path d="M{x:.1f} {bottom}v4" style="stroke:{self.palette.faint}"/>'
             yield _text(x, bottom + 17, f"{tick:,g}", self.palette.faint, "middle")
         yield f'<path d="M{left} {bottom}H{right}" style="stroke:{self.palette.faint}"/>'
-        yield _text((left + right) / 2, bottom + 36, x_name, self.palette.ink, "middle")
+        for number, line in enumerate(x_lines):
+            yield _text((left + right) / 2, bottom + 36 + _LINE * number, line, self.palette.ink, "middle")
         middle = (bottom + top) / 2
         turned = f'transform="rotate(-90 14 {middle:.1f})"'
         yield _text(14, middle, y_name, self.palette.ink, "middle", turned)

@@ -35,7 +35,7 @@ _TITLES: Mapping[Setting, str] = {
     "anytime": "Anytime: all leave at the same exit",
     "budgeted": "Budgeted: easy images leave early",
 }
-_CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "exit", "% right", "of the full network's")
+_CLASS_COLUMNS = ("class", "multiply-adds (lazy)", "mean exit", "% right", "of full cost")
 _METHOD_NAMES: Mapping[Method, str] = {"accuracy": "our thresholds (the default)", "paper": "the paper's thresholds"}
 
 
@@ -137,7 +137,7 @@ def _time(evaluation: Evaluation) -> Section:
     ]
     chart = Lines("Accuracy against time", "milliseconds per image", "% right", curves, log_x=True)
     text = (
-        f"The same on this machine ({evaluation.model.engine!r}): one image alone; and budgets that many images share, "
+        f"The same on this machine ({evaluation.model.engine}): one image alone; and budgets that many images share, "
         f"in batches of {batch}."
     )
     return Section("Accuracy against time", text, [("time", chart)])
@@ -150,9 +150,9 @@ def _leaving(evaluation: Evaluation) -> Section:
     for policy in that_differ(map(evaluation.model.policy, budgets)):
         exits = policy.exit_indices(evaluation.confidence)
         shares = np.bincount(exits, minlength=len(costs)) / len(exits)
-        rows.append((f"{four_digits(policy.budget_ / 1e6)} M", shares.tolist()))
+        rows.append((f"budget {four_digits(policy.budget_ / 1e6)} M", shares.tolist()))
     names = [str(exit) for exit in range(1, len(costs) + 1)]
-    chart = Shares("Where images leave", rows, names)
+    chart = Shares("Where images leave", "budgets in multiply-adds per image (lazy)", rows, "exit", names)
     text = "Share of the images that leave at each exit, in %, for budgets in multiply-adds (lazy) per image."
     if len(rows) < len(budgets):
         text += (
@@ -250,7 +250,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _bar(part: float) -> str:
-    return f'<span class="bar" style="width:{100 * part:.0f}%"></span>'
+    """With its number behind it, for which some of the cell is left."""
+    return f'<span class="bar" style="width:{70 * part:.0f}%"></span> {part:.0%}'
 
 
 def _millions(costs: Sequence[float]) -> list[float]:

@@ -56,7 +56,7 @@ def gallery(found: EasyAndHard, data: Labelled, wanted: Sequence[int] = ()) -> s
     """A row for each of the wanted classes, or of some: easy images at the left, hard ones at the right."""
     chosen = list(choose(found, data.labels, wanted))
     rows = [
-        f"<tr><th>{escape(_name(data, one.label))}</th>"
+        f"<tr><th>{escape(data.classes[one.label])}</th>"
         + "".join(
             f'<td data-what="{what}">{_shown(data, images)}</td>'
             for what, images in zip(_COLUMNS, (one.easy, one.hard), strict=True)
@@ -72,24 +72,20 @@ def gallery(found: EasyAndHard, data: Labelled, wanted: Sequence[int] = ()) -> s
 def gallery_chart(title: str, chosen: Sequence[Chosen], data: Labelled) -> Pictures:
     """The same as a figure."""
     rows = [
-        (_name(data, one.label), [[_uri(data.images[image]) for image in images] for images in (one.easy, one.hard)])
+        (data.classes[one.label], [[_uri(data.images[image]) for image in images] for images in (one.easy, one.hard)])
         for one in chosen
     ]
     return Pictures(title, _COLUMNS, rows)
 
 
 def find_labels(classes: Sequence[str], data: Labelled) -> list[int]:
-    """Of classes by their names, or by what these are shown as; each once."""
-    labels = {_name(data, label): label for label in range(len(data.classes))}
+    """Of classes by their names, in which underscores may be typed as spaces; each once."""
+    labels = {name.replace("_", " "): label for label, name in enumerate(data.classes)}
     labels |= {name: label for label, name in enumerate(data.classes)}
     for name in classes:
         if name not in labels:
             raise ValueError(f"no class is called {name!r}; {did_you_mean(name, data.classes)}")
     return list(dict.fromkeys(labels[name] for name in classes))
-
-
-def _name(data: Labelled, label: int) -> str:
-    return data.classes[label].replace("_", " ")
 
 
 def _missing(chosen: Sequence[Chosen]) -> str:

@@ -27,7 +27,7 @@ th, td { text-align: left; padding: .2rem .6rem .2rem 0; border-bottom: 1px soli
 td { font-variant-numeric: tabular-nums; } th { color: var(--faint); font-weight: 500; }
 .gallery img { width: 36px; height: 36px; margin: 1px; object-fit: cover; image-rendering: pixelated; }
 .bar { display: inline-block; height: .6em; min-width: 2px; background: var(--s0); }
-td:has(.bar) { width: 30%; }
+td:has(.bar) { width: 35%; white-space: nowrap; }
 pre { overflow-x: auto; font-size: .8rem; } details { margin-top: .6rem; }
 summary { cursor: pointer; color: var(--faint); }
 @media (max-width: 560px) { main { padding: 1rem .5rem 3rem; } section { padding: .75rem; }

@@ -98,8 +98,7 @@ class Figure:
             )
             for curve, places in self.places(measured)
         ]
-        x_name = f"{self.x_name}, logarithmic" if self.log_x else self.x_name
-        return Lines(self.title, x_name, self.y_name, series, log_x=self.log_x, level=self.level)
+        return Lines(self.title, self.x_name, self.y_name, series, log_x=self.log_x, level=self.level)
 
 
 def anytime(measured: Sequence[Measurement]) -> list[Place]:

@@ -37,4 +37,4 @@ def goes_on(progress: Mapping[str, Any] | None) -> str:
 
 def percent(accuracies: Sequence[float]) -> str:
     """Of every exit."""
-    return " ".join(f"{100 * accuracy:.1f}" for accuracy in accuracies) + " %"
+    return " ".join(f"{100 * accuracy:.1f}" for accuracy in accuracies) + "%"

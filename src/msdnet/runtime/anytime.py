@@ -150,6 +150,12 @@ class Running:
         if self._error is not None and kind is None:
             raise self._error
 
+    def __repr__(self) -> str:
+        step = self._latest
+        answer = "no answer" if step is None else f"{step.name} ({step.confidence:.0%} sure) at exit {step.exit}"
+        how = "failed" if self._error is not None else "done" if self.done else "running"
+        return f"<msdnet.Running: {answer}; {how}>"
+
     def _run(self) -> None:
         try:
             for step in self._answers:

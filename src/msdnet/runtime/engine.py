@@ -43,7 +43,7 @@ Launched: TypeAlias = Callable[[], tuple[Probabilities, State]]
 
 
 class Engine(ABC):
-    """Runs a network stage by stage.
+    """Runs a network stage by stage. As text it is what people are told of it.
 
     - costs: multiply-adds to reach each exit, cumulative
     - images: what it takes

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.amounts import Amount, in_millions, parse_budget, parse_seconds
+from msdnet.amounts import Amount, four_digits, in_millions, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.pixels import Unreadable
@@ -315,8 +315,8 @@ class Model:
         given = parse_seconds(seconds) if isinstance(seconds, str) else check_number("seconds", seconds, 0, above=True)
         if given < costs[0]:
             raise ValueError(
-                f"the time for an image must be at least {1e3 * costs[0]:.3g} ms ({costs[0]:.3g} s), what the first "
-                f"exit takes here, got {1e3 * given:.3g} ms"
+                f"the time for an image must be at least {four_digits(1e3 * costs[0])} ms, which the first exit takes "
+                f"here, got {four_digits(1e3 * given)} ms"
             )
         return self._family(method, measure, costs, "seconds").policy(given)
 
@@ -409,7 +409,7 @@ class Model:
         costs = " to ".join(map(in_millions, (first, *more[-1:])))
         return (
             f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, "
-            f"{exits} of {costs} M multiply-adds, on {self.engine!r}>"
+            f"{exits} of {costs} M multiply-adds, on {self.engine}>"
         )
 
     def _repr_html_(self) -> str:
@@ -424,7 +424,7 @@ class Model:
         ]
         lines = [f"<th>{'</th><th>'.join(head)}</th>", *(f"<td>{'</td><td>'.join(row)}</td>" for row in rows)]
         side = self.manifest.images.side
-        about = f"{len(self.classes)} classes, {side} x {side} pixels, on {self.engine!r}"
+        about = f"{len(self.classes)} classes, {side} x {side} pixels, on {self.engine}"
         return (
             f"<p><b>{escape(self.manifest.name)}</b>: {escape(about)}</p>"
             f"<table><tr>{'</tr><tr>'.join(lines)}</tr></table>"

@@ -22,6 +22,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or it writes an identity 
 
 import onnxruntime
 
+from msdnet.amounts import counted
 from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES, STAGES, Bundle
 from msdnet.checks import check_whole
 from msdnet.machine import cores
@@ -147,6 +148,9 @@ class OnnxEngine(Engine):
 
     def __repr__(self) -> str:
         return f"OnnxEngine(threads={self.threads})"
+
+    def __str__(self) -> str:
+        return f"ONNX Runtime, {counted(self.threads, 'thread')}"
 
     def empty(self, like: Array, rows: int) -> Array:
         return np.empty((rows, *like.shape[1:]), dtype=like.dtype)

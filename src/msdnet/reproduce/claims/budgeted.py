@@ -143,7 +143,7 @@ def _budgets_are_kept(measured: Results) -> Finding:
             if point.budget <= one.whole_costs[-1]
         ]
         missed = sum(abs(share) >= _PRECISELY for share in off)
-        words.append(f"{kind} {span(off)} % ({missed} of {len(off)} by {_PRECISELY} % or more)")
+        words.append(f"{kind} {span(off)}% ({missed} of {len(off)} by {_PRECISELY}% or more)")
         holds &= bool(off) and not missed
     return Finding(f"what test images cost, off the budget: {', '.join(words)}", holds)
 

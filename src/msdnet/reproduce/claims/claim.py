@@ -23,7 +23,7 @@ __all__ = [
 # Points: less than this, two accuracies on 10,000 images, of two trainings, are about the same. Among the few errors
 # on CIFAR-10, chance moves an accuracy by half as much.
 ON_PAR, ON_PAR_CIFAR10 = 1.0, 0.5
-# The same in per cent of an accuracy of about 70 %, which figure 3 is in.
+# The same in per cent of an accuracy of about 70%, which figure 3 is in.
 ON_PAR_RELATIVE = 1.5
 
 NOT_YET = "not measured yet"

@@ -46,7 +46,7 @@ def _small_model(_: Results) -> Finding:
     if manifest.test is None:
         raise NotMeasured(f"{_SMALL_MODEL} on test images")
     parameters, error = _parameters(manifest.network), 100 * (1 - manifest.test.accuracy[-1])
-    words = f"the model `{_SMALL_MODEL}`: {parameters:.2f} M parameters, {error:.2f} % of the test images wrong"
+    words = f"the model `{_SMALL_MODEL}`: {parameters:.2f} M parameters, {error:.2f}% of the test images wrong"
     if "teacher" in manifest.provenance:
         words += (
             f"; trained by `{manifest.provenance['recipe']['name']}`, unlike the paper's: another network taught it"
@@ -101,7 +101,7 @@ def _share_at_full_size(name: str) -> float:
 
 
 CLAIMS = (
-    Claim("an MSDNet with less than 1 million parameters has a test error below 7.0 % on CIFAR-10", "2", _small_model),
+    Claim("an MSDNet with less than 1 million parameters has a test error below 7.0% on CIFAR-10", "2", _small_model),
     Claim("network reduction reduces the computational cost of training and testing", "4.1", _reduction),
     Claim("lazy evaluation leaves out what the next classifier does not need", "4.1", _lazy_evaluation),
     Claim(

@@ -60,7 +60,7 @@ def _at_1700_million(measured: Results) -> Finding:
     ours = best_of_msdnets(measured, MSDNETS).at(1700)
     resnets = sizes(measured.each(RESNETS))
     above = ours - Tradeoff(resnets, resnets[-1].x).at(1700)
-    words = f"{ours:.1f} %, {above:+.1f} points against ResNets (between those of the nearest costs)"
+    words = f"{ours:.1f}%, {above:+.1f} points against ResNets (between those of the nearest costs)"
     return Finding(words, ours > 75 - ON_PAR and above > 6 - ON_PAR)
 
 
@@ -97,9 +97,9 @@ ABOVE_SINGLE_NETWORKS = _budgeted(
 TWO_TO_THREE_TIMES = _budgeted("2 to 3 times cheaper than DenseNets of the same accuracy", _cheaper_than_densenets)
 CLAIMS = (
     ABOVE_ENSEMBLES,
-    _anytime("from 0.1e10 to 0.3e10 multiply-adds its accuracy is 4 to 8 % higher", _four_to_eight_points),
+    _anytime("from 0.1e10 to 0.3e10 multiply-adds its accuracy is 4 to 8% higher", _four_to_eight_points),
     ABOVE_SINGLE_NETWORKS,
-    _budgeted("75 % at an average of 1.7e9, 6 % above a ResNet of the same cost", _at_1700_million),
+    _budgeted("75% at an average of 1.7e9, 6% above a ResNet of the same cost", _at_1700_million),
     TWO_TO_THREE_TIMES,
     _budgeted(
         "ensembles with early exits are on par with or worse than their members",

@@ -118,7 +118,7 @@ def cheaper(ours: Tradeoff, other: Place) -> str:
     times = ours.times_cheaper(other)
     if times is None:
         highest = max(place.y for place in ours.places)
-        return f"never as accurate ({highest:.1f} at most, against {other.y:.1f} %)"
+        return f"never as accurate ({highest:.1f} at most, against {other.y:.1f}%)"
     least = "at least " if min(ours.places).y >= other.y else ""  # where its cheapest answer is enough
     return f"as accurate {least}{times:.1f} times cheaper"
 

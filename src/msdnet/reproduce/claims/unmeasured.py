@@ -13,7 +13,7 @@ CLAIMS = (
     Claim(
         "MSDNets are at least ten times more efficient than neural fabrics, and typically more accurate",
         "2",
-        otherwise="not measured: neural fabrics are not built here; the paper quotes 7.43 % with over 20 M parameters",
+        otherwise="not measured: neural fabrics are not built here; the paper quotes 7.43% with over 20 M parameters",
     ),
     Claim(
         "Feedback Networks are less efficient in sharing computation",

@@ -63,7 +63,7 @@ def _by_place(measured: Results, heads: str) -> Finding:
 
 def _staircase(measured: Results, heads: str) -> Finding:
     steps = np.diff([place.y for place in _relative(measured, "ResNet", heads, 0)])
-    words = f"from each of the six to the next {listed(steps)} %"
+    words = f"from each of the six to the next {listed(steps)}%"
     return Finding(words, bool(steps[[1, 3]].min() > steps[[0, 2, 4]].max()))
 
 
@@ -75,7 +75,7 @@ def _early_classifiers(measured: Results, heads: str = "conv") -> Finding:
     msdnet, words, holds = _relative(measured, "MSDNet", heads, 0), [], True
     for family in ("ResNet", "DenseNet"):
         above = [_on_line(msdnet, theirs.x) - theirs.y for theirs in _relative(measured, family, heads, 0)[:2]]
-        words.append(f"{listed(above)} % against the {family}'s")
+        words.append(f"{listed(above)}% against the {family}'s")
         holds &= min(above) > ON_PAR_RELATIVE
     return Finding(f"the first two, all with {HEADS[heads]}: {', '.join(words)}", holds)
 
@@ -96,20 +96,20 @@ def _harm(measured: Results, family: str, heads: str) -> list[float]:
 def _harms_a_resnet(measured: Results, heads: str) -> Finding:
     """It holds if it is more than half of what the paper has."""
     harm = _harm(measured, "ResNet", heads)
-    return Finding(f"at most {max(harm):.1f} %, by place {listed(-loss for loss in harm)} %", max(harm) > 3.5)
+    return Finding(f"at most {max(harm):.1f}%, by place {listed(-loss for loss in harm)}%", max(harm) > 3.5)
 
 
 def _harms_more_in_early_layers(measured: Results, heads: str) -> Finding:
     harm = _harm(measured, "ResNet", heads)
     early, late = np.mean(harm[:2]), np.mean(harm[-2:])
-    words = f"{-early:+.1f} % by the first two places on average, {-late:+.1f} % by the last two"
+    words = f"{-early:+.1f}% by the first two places on average, {-late:+.1f}% by the last two"
     return Finding(words, bool(early - late > ON_PAR_RELATIVE))
 
 
 def _harms_a_densenet_less(measured: Results, heads: str) -> Finding:
     """It holds if it is less than half of what the ResNet suffers, and if that is something."""
     densenet, resnet = (max(_harm(measured, family, heads)) for family in ("DenseNet", "ResNet"))
-    words = f"at most {densenet:.1f} %, against {resnet:.1f} % in the ResNet"
+    words = f"at most {densenet:.1f}%, against {resnet:.1f}% in the ResNet"
     return Finding(words, resnet > ON_PAR_RELATIVE and densenet < resnet / 2)
 
 
@@ -119,14 +119,14 @@ def _wherever_it_is(measured: Results, heads: str) -> Finding:
     for family in ("DenseNet", "MSDNet"):
         harm = _harm(measured, family, heads)
         spreads.append(max(harm) - min(harm))
-        words.append(f"{_called(family, heads)} {listed(-loss for loss in harm)} % by place")
+        words.append(f"{_called(family, heads)} {listed(-loss for loss in harm)}% by place")
     return Finding(", ".join(words), max(spreads) < 2 * ON_PAR_RELATIVE)
 
 
 def _do_not_interfere(measured: Results, heads: str) -> Finding:
     """It holds if no intermediate classifier harms the last one of a network with dense connections."""
     harm = {family: max(_harm(measured, family, heads)) for family in ("DenseNet", "MSDNet")}
-    words = ", ".join(f"{_called(family, heads)} {max(most, 0.0):.1f} %" for family, most in harm.items())
+    words = ", ".join(f"{_called(family, heads)} {max(most, 0.0):.1f}%" for family, most in harm.items())
     return Finding(f"what the last classifier loses at most: {words}", max(harm.values()) < ON_PAR_RELATIVE)
 
 
@@ -142,7 +142,7 @@ CLAIMS = (
     ),
     Claim("MSDNets substantially increase the accuracy of early classifiers", "4", _early_classifiers, "why"),
     _claim(
-        "an intermediate classifier reduces the accuracy of a ResNet's final classifier by up to 7 %", _harms_a_resnet
+        "an intermediate classifier reduces the accuracy of a ResNet's final classifier by up to 7%", _harms_a_resnet
     ),
     _claim("it does so more when it is attached to an earlier layer", _harms_more_in_early_layers),
     _claim("a DenseNet suffers much less from this effect", _harms_a_densenet_less),
