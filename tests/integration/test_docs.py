@@ -152,11 +152,13 @@ def test_the_time_of_training_is_shared_by_what_was_trained_side_by_side(tmp_pat
     """Where a training's share is not known, it may have had all."""
     make_up_results(tmp_path, "ablation")
     figures = figures_of(tmp_path)
-    told = "\n10 networks were trained for this, in {}{} hours on a GPU.\n"
-    assert list(figures.training_time()) == [told.format("", "5.0")]
+    told = "\n10 networks were trained for this: {}.\n"
+    assert list(figures.training_time()) == [told.format("10 in 5.0 hours on a GPU")]
     path = tmp_path / "cifar100/ablation_plain.json"
     path.write_text(path.read_text().replace('"machine_seconds"', '"images_per_second"'))
-    assert list(figures.training_time()) == [told.format("at most ", "6.5")]
+    assert list(figures.training_time()) == [told.format("10 in at most 6.5 hours on a GPU")]
+    path.write_text(path.read_text().replace("a GPU", "a CPU"))  # whose hours are not added to those of a GPU
+    assert list(figures.training_time()) == [told.format("9 in 4.5 hours on a GPU, 1 in at most 2.0 hours on a CPU")]
 
 
 def test_results_that_cannot_be_compared_are_not_drawn(tmp_path: Path) -> None:
