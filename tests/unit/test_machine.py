@@ -1,6 +1,8 @@
 """What a result was measured on is named, whatever the system tells of it."""
 
 import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,37 @@ def test_the_hardware_has_a_name(
     monkeypatch.setattr(platform, "processor", lambda: "")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert machine.describe_machine()["hardware"] == name
+
+
+FREED_AND_ASKED_FOR = """
+import resource, sys
+import numpy as np
+from msdnet.machine import keep_freed_memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+if "keep" in sys.argv:
+    assert keep_freed_memory()
+blocks = [np.ones(2**22) for _ in range(4)]  # 32 MiB each
+del blocks
+before = faults()
+blocks = [np.ones(2**22) for _ in range(4)]
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other systems keep memory as they like")
+def test_freed_memory_is_used_again() -> None:
+    """Pages that a process has not given back are not cleared again: there is no fault for each of them."""
+
+    def faults(*words: str) -> int:
+        command = [sys.executable, "-c", FREED_AND_ASKED_FOR, *words]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    assert faults("keep") < 0.1 * faults()
+
+
+def test_other_systems_keep_memory_as_they_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    assert not machine.keep_freed_memory()

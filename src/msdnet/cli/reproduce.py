@@ -26,6 +26,7 @@ from msdnet.cli.options import (
     refuse_useless,
     typed,
 )
+from msdnet.machine import keep_freed_memory
 from msdnet.naming import a_few
 from msdnet.places import check_folder_writable, instead_of_folder
 
@@ -106,7 +107,7 @@ def reproduce(
 
     Example: msdnet reproduce anytime-cifar100 --plan
     """
-    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
+    _prepare_process()
     from msdnet.reproduce import GALLERY
 
     _check_mode(name, list_all, plan, draw)
@@ -136,6 +137,12 @@ def reproduce(
     measured = _measured(experiment, workshop, is_here=named is not None)
     do = _plan if plan else partial(_reproduce, known=measured, figures=drawn, draw=draw)
     do(experiment, workshop, chosen, as_json=as_json)
+
+
+def _prepare_process() -> None:
+    """For trainings: it is the command's own."""
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # streams that may run at once; CUDA reads it once
+    keep_freed_memory()
 
 
 def _check_mode(name: str | None, list_all: bool, plan: bool, draw: bool) -> None:

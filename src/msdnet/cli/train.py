@@ -24,6 +24,7 @@ from msdnet.cli.options import (
     typed,
 )
 from msdnet.cli.tables import print_table
+from msdnet.machine import keep_freed_memory
 
 if TYPE_CHECKING:
     from msdnet.data import DataConfig, Unreadable
@@ -113,6 +114,7 @@ def train(
     from msdnet.training.distributed import is_first  # torchrun starts several, and one is enough to tell
     from msdnet.training.start import find_start
 
+    keep_freed_memory()
     unreadable: Unreadable | None = "skip" if skip_unreadable else None
     either_way: dict[str, Any] = {"teacher": teacher, "device": device, "test": test}
     either_way["checkpoint_seconds"] = checkpoint_seconds

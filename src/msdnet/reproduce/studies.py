@@ -167,7 +167,7 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
         "plain": "without all three",
         "same_growth": "the same growth at all scales",
     }
-    title = "What each part of MSDNet is good for"
+    title = f"What each part of MSDNet is good for, {recipe.epochs} epochs"
 
     def figure(name: str, title: str, places: Places) -> Figure:
         curves = []
