@@ -86,6 +86,8 @@ def answer_probabilities(costs: Sequence[float], budgets: BudgetDistribution) ->
 
 def _rising(costs: Sequence[float]) -> tuple[float, ...]:
     known = numbers("costs", costs, low=0)
+    if not known:
+        raise ValueError("costs must have at least one exit, got none")
     if any(later <= earlier for earlier, later in pairwise(known)):
         raise ValueError(f"costs must rise from exit to exit, got {known}")
     return known

@@ -23,13 +23,14 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
-from msdnet.amounts import Amount
+from msdnet.amounts import Amount, parse_budget
 from msdnet.bundle import Bundle
 from msdnet.checks import check_flag, check_number, check_whole
 from msdnet.config import NetworkConfig
 from msdnet.extras import needed_for
 from msdnet.files import hold_out_by_class
 from msdnet.pixels import check_pixels
+from msdnet.policy.outcomes import check_budget
 from msdnet.presets import network_config
 from msdnet.runtime import Model, OnnxEngine, Result
 from msdnet.writing import new_folder
@@ -172,6 +173,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         with needed_for("MSDNetClassifier.fit"):
             from msdnet.data import ArrayData
             from msdnet.device import pick_device
+        self._check_budget(images.shape[1:], len(classes))
         seed = self._seed()
         data = ArrayData(
             images,
@@ -233,6 +235,23 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             check_whole("batch_size", self.batch_size, at_least=LEAST_BATCH)
         if self.threads is not None:
             check_whole("threads", self.threads)
+
+    def _check_budget(self, shape: tuple[int, ...], classes: int) -> None:
+        """What cannot be kept is better told before the training."""
+        if self.budget is None:
+            return
+        import torch
+
+        from msdnet.networks import create_network
+
+        side, _, channels = shape
+        with torch.device("meta"):
+            network = create_network(network_config(self.network, classes=classes, input_channels=channels))
+        costs = network.costs(side)
+        if isinstance(self.budget, str):
+            parse_budget(self.budget, costs[0], costs[-1])
+        else:
+            check_budget(self.budget, np.array(costs))
 
     def _classify(
         self, X: ArrayLike, budget: Amount | None, seconds: Amount | None, *, probabilities: bool = False

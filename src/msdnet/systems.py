@@ -288,8 +288,8 @@ class TorchvisionConfig(NetworkConfig, kind="torchvision"):
 
     @property
     def smallest_side(self) -> int:
-        # AlexNet's pools need 63; one pixel is left of the others' maps at 33.
-        return 63 if self.name == "alexnet" else 33
+        # AlexNet's pools need 63; halved five times, one pixel is left of the others' maps at 32.
+        return 63 if self.name == "alexnet" else 32
 
 
 def _check_layers(layers: int, beside: int) -> None:

@@ -24,6 +24,15 @@ def test_tensors_and_facts_come_back(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path], "nothing is left behind"
 
 
+def test_tensors_that_share_memory_are_written_each(tmp_path: Path) -> None:
+    """As the one head of several exits, in a network of one's own."""
+    weight = torch.randn(3, 2)
+    save_tensors(tmp_path / "a.safetensors", {"first": weight, "second": weight}, {})
+    loaded, _ = load_tensors(tmp_path / "a.safetensors")
+    assert torch.equal(loaded["first"], weight)
+    assert torch.equal(loaded["second"], weight)
+
+
 def full(*_: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -399,6 +399,10 @@ def test_refuses_images_and_labels(X: Any, y: Any, error: type[Exception], messa
         ({"mirror": "no"}, TypeError, "mirror must be true or false, got 'no'"),
         ({"random_state": -1}, ValueError, "random_state must be at least 0, got -1"),
         ({"threads": 0}, ValueError, "threads must be at least 1, got 0"),
+        ({"budget": "abc"}, ValueError, "a budget must be written like 20M, 1.5G or 30%, got 'abc'"),
+        ({"budget": "1%"}, ValueError, "a budget must be at least"),
+        ({"budget": -3}, ValueError, "budget must be at least .*, got -3"),
+        ({"budget": True}, TypeError, "budget must be a number"),
         ({"device": "abacus"}, ValueError, "device must be cpu, cuda or cuda:N, got 'abacus'"),
     ],
 )

@@ -28,6 +28,11 @@ def test_each_exit_has_its_temperature() -> None:
         np.testing.assert_array_equal(found[:, exit], soften(LOGITS[:, exit], temperature).max(axis=1))
 
 
+def test_each_exit_needs_its_temperature() -> None:
+    with pytest.raises(ValueError, match="temperatures must have one for each of 3 exits, got 1"):
+        judge_logits(LOGITS, LABELS, temperatures=(2,))
+
+
 def test_what_is_not_asked_for_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = judge_logits(LOGITS, LABELS).accuracy
     monkeypatch.setattr("msdnet.policy.judging.soften", None)

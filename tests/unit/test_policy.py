@@ -318,3 +318,8 @@ def test_broken_files(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message) as refused:
         Policy.load(path)
     assert str(path) in str(refused.value)
+
+
+def test_a_familys_unit_is_one_that_policies_know() -> None:
+    with pytest.raises(ValueError, match="unit must be one of multiply-adds, seconds; got 'hours'"):
+        PolicyFamily([[0.5, 0.5]], [[True, True]], [1.0, 2.0], unit="hours")  # type: ignore[arg-type]

@@ -301,6 +301,10 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
             {"network": {"layers": 14}},
             r"resnet.json: made in another way than this experiment.*network: layers: 14 here, 8 in this",
         ),
+        (
+            {"training": {"precision": "float64"}},
+            r"made in another way than most.*: precision: '\w+' here, '\w+' in most",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused_and_named(

@@ -14,6 +14,7 @@ from msdnet.data import UnreadableImageError
 from msdnet.errors import FileError, NewerFormatError
 from msdnet.reproduce.drawing import measured_of
 from msdnet.training import DivergenceError, Interrupted
+from msdnet.training.distributed import is_first
 from msdnet.training.side_by_side import Done
 from tests.unit.test_reproduce import CLASSES, MANY_EXITS, RESNET, SMALL, paint_images, workshop
 
@@ -123,9 +124,21 @@ def test_of_several_processes_the_first_alone_speaks(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setattr("msdnet.reproduce.workshop.is_first", lambda: False)
     assert workshop(whole, tmp_path, said).carry_out([RESNET]) == []
     assert said == []
+
+
+def test_a_rank_without_others_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some clusters set it for processes that torchrun did not start: it was silent, and nothing came of it."""
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert is_first()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert not is_first()
+    monkeypatch.setenv("WORLD_SIZE", "")
+    with pytest.raises(ValueError, match="WORLD_SIZE must be a number, as torchrun sets it; got ''"):
+        is_first()
 
 
 def test_a_run_that_may_not_be_written_to_is_not_called_damaged(whole: Path, tmp_path: Path) -> None:

@@ -921,6 +921,23 @@ def test_deadlines_that_are_missed_again_and_again_make_careful(tiny: Bundle, mo
     assert [model.answer(image, deadline_ms=70).exit for _ in range(100)][-1] == 3, "not for ever"
 
 
+def test_deadlines_that_nobody_could_meet_do_not_count_as_met(tiny: Bundle) -> None:
+    model = Model(tiny, Timed(exits=3))
+    for _ in range(20):
+        model._margin.note(late=True)
+    before = model._margin.factor
+    for _ in range(20):
+        model.answer(np.zeros((1, 1, 1), np.uint8), deadline_ms=0)
+    assert model._margin.factor == before
+
+
+def test_what_policies_are_made_of_cannot_be_changed_by_others(model: Model) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        model.held_out("correct")[:] = True
+    model.policy(middle(model)).costs_[0] = 1e9
+    assert model.policy(middle(model)).costs_[0] == model.costs[0]
+
+
 def test_what_the_caller_does_between_answers_makes_no_machine_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     engine, image = Timed(exits=3), np.zeros((1, 1, 1), np.uint8)
     monkeypatch.setattr(time, "perf_counter", lambda: engine.now)

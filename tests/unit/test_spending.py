@@ -77,6 +77,14 @@ def test_a_hard_budget_of_time_pays_for_being_late(now: float, going_on: int) ->
     assert leaves(rule, [0.1] * 4, [0, 1, 2, 3]).count(False) == going_on
 
 
+def test_a_hard_budget_of_time_pays_for_reading_the_first_images() -> None:
+    now = 0.0
+    rule = HardBudget(fitted(), images=4, clock=lambda: now)
+    now = 1000.0  # before any image arrives
+    rule.arrive(np.arange(4))
+    assert leaves(rule, [0.1] * 4, [0, 1, 2, 3]).count(False) == 0
+
+
 def test_a_hard_budget_of_time_has_no_groups() -> None:
     with pytest.raises(ValueError, match="for all images together: give no group"):
         HardBudget(fitted(), group=2, clock=lambda: 0.0)

@@ -593,6 +593,14 @@ def test_evaluates_as_often_as_asked_and_at_the_end(tmp_path: Path) -> None:
     assert [line["held_out_accuracy"] is not None for line in metrics(tmp_path)] == [False, True, False, True, True]
 
 
+def test_what_another_run_left_behind_does_not_finish_a_new_one(tmp_path: Path) -> None:
+    run(tmp_path)
+    for name in ("run.json", "checkpoint.safetensors"):
+        (tmp_path / name).unlink(missing_ok=True)
+    with pytest.raises(ValueError, match=r"holds what a run has made, without its run\.json; choose another folder"):
+        run(tmp_path, seed=1)
+
+
 def test_a_folder_is_used_once(tmp_path: Path) -> None:
     run(tmp_path)
     before = weights(tmp_path)

@@ -45,7 +45,10 @@ def judge_logits(
     measures: Sequence[Measure] = MEASURES,
 ) -> Judged:
     """Judge answers that are logits (images, exits, classes), softened by a temperature for each exit."""
-    of_exits = (1.0,) * logits.shape[1] if temperatures is None else temperatures
+    exits = logits.shape[1]
+    of_exits = (1.0,) * exits if temperatures is None else tuple(temperatures)
+    if len(of_exits) != exits:
+        raise ValueError(f"temperatures must have one for each of {exits} exits, got {len(of_exits)}")
     softened = (soften(logits[:, exit], temperature) for exit, temperature in enumerate(of_exits))
     return _judge(logits, softened, labels, measures)
 

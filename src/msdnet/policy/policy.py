@@ -212,6 +212,7 @@ class PolicyFamily:
         unit: Unit = "multiply-adds",
     ) -> None:
         Policy(method, measure)  # refuses what it does not know
+        check_choice("unit", unit, get_args(Unit))
         self.method, self.measure, self.model, self.unit = method, measure, model, unit
         self.held_out = Outcomes.of(confidence, correct, costs)
         self._frontier = Frontier(self.held_out) if method == "accuracy" else None
@@ -246,7 +247,7 @@ class PolicyFamily:
             else self._frontier.best(policy.budget_, lean).thresholds
         )
         policy.thresholds_ = held_out.with_slack(fitted)
-        policy.costs_ = held_out.costs
+        policy.costs_ = held_out.costs.copy()  # a policy is its owner's, the family another's
         policy.accuracy_, policy.cost_ = held_out.value(policy.thresholds_)
         policy.shares_ = held_out.shares(policy.thresholds_)
         policy.model_, policy.unit_ = self.model, self.unit

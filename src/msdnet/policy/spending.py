@@ -94,7 +94,7 @@ class HardBudget(SpendingRule):
     - policy: whose thresholds and budget (per image, on average) are used
     - images: how many will come; without it, only what the images so far have brought may be spent
     - group: images in a group, which share a budget: the paper's M; by default all are one group
-    - clock: where the budget is time, what time it is, in seconds; running late comes out of what is left
+    - clock: where the budget is time, what time it is, in seconds, from now on; running late comes out of what is left
     """
 
     def __init__(
@@ -116,14 +116,12 @@ class HardBudget(SpendingRule):
         self.group = group if group is None else check_whole("group", group)
         self.clock = clock
         self._arrived = 0
-        self._started: float | None = None
+        self._started = 0.0 if clock is None else clock()  # not when images arrive: to read the first takes time, too
         self._done = 0.0  # what the stages that have run so far should have taken
         self._purses: dict[int, float] = {}  # what a group may still spend past the first exit
 
     def arrive(self, images: NDArray[np.integer]) -> None:
         self._arrived += len(images)
-        if self.clock is not None and self._started is None:
-            self._started = self.clock()
         if self.images is not None and self._arrived > self.images:
             raise ValueError(f"a hard budget was set for {self.images} images, and more have come")
         groups, counts = np.unique(self._group_of(images), return_counts=True)
@@ -153,9 +151,7 @@ class HardBudget(SpendingRule):
 
     def _late(self) -> float:
         """Seconds behind the plan."""
-        if self.clock is None or self._started is None:
-            return 0.0
-        return max(self.clock() - self._started - self._done, 0.0)
+        return 0.0 if self.clock is None else max(self.clock() - self._started - self._done, 0.0)
 
     def _group_of(self, images: NDArray[np.integer]) -> NDArray[np.int64]:
         numbers = np.asarray(images, dtype=np.int64)

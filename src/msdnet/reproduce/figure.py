@@ -1,7 +1,7 @@
 """Figures of an experiment: curves, each of some subjects, drawn from what was measured of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -71,14 +71,16 @@ class Figure:
     def places(self, measured: Mapping[str, Measurement]) -> list[tuple[Curve, list[Place]]]:
         """The points of every curve that something is known of, each once, from the cheapest on.
 
-        Curves may have them in the order of budgets, of which one may cost less than a smaller, or as much.
+        Curves may have them in the order of budgets, of which one may cost less than a smaller, or as much. One that
+        lacks some of its systems says so: the mean of one seed is not that of three.
         """
         found = []
         for curve in self.curves:
             known = [measured[subject.name] for subject in curve.subjects if subject.name in measured]
             places = curve.places(known) if known or not curve.subjects else []
             if places:
-                found.append((curve, sorted(set(places))))
+                part = f" ({len(known)} of {len(curve.subjects)})" if len(known) < len(curve.subjects) else ""
+                found.append((replace(curve, name=curve.name + part), sorted(set(places))))
         return found
 
     def can_be_drawn(self, measured: Mapping[str, Measurement]) -> bool:

@@ -176,10 +176,14 @@ def check_each(
     if not measured:
         return
     _, usual_path, usual = max(measured, key=lambda one: sum(_made_alike(one[2], other) for _, _, other in measured))
+    precisions = [told for _, _, found in measured if (told := _precision(found))]
     for subject, path, found in measured:
         with refused.noting(path):
             _check_as_declared(subject, found, training_images)
             _check_as_usual(found, usual_path, usual)
+            if told := _precision(found):
+                most = {"precision": max(precisions, key=precisions.count)}
+                check_same(_differs("most"), {"precision": told}, most, places=("here", "in most"))
 
 
 def _check_as_declared(subject: Subject, found: Measurement, training_images: int | None) -> None:
@@ -215,6 +219,11 @@ def _as_written_now(found: Measurement) -> tuple[dict[str, Any], dict[str, Any]]
 def _made_alike(one: Measurement, other: Measurement) -> bool:
     """Of the same images by the same version: most are, and the odd one is to be blamed, wherever it stands."""
     return one.images == other.images and one.made_by["msdnet"] == other.made_by["msdnet"]
+
+
+def _precision(measured: Measurement) -> str | None:
+    """Of its training: older files do not tell it, and an ensemble has none of its own."""
+    return (measured.training or {}).get("precision")
 
 
 def _differs(other: str) -> str:

@@ -84,7 +84,9 @@ class Model:
                 f"{self.manifest.name} has no held-out confidences, from which a budget's thresholds come; "
                 "export it again with held-out images, or give a policy"
             )
-        return self._held_out[what]
+        found = self._held_out[what].view()
+        found.flags.writeable = False  # policies are made of it: whoever wants to change something has a copy
+        return found
 
     # Many images within a budget
 
@@ -391,7 +393,8 @@ class Model:
         start = time.perf_counter()
         *_, last = self.anytime(image, deadline_ms=deadline_ms, measure=measure)
         late = time.perf_counter() - start > 1.1 * seconds  # not just so
-        self._margin.note(late=late and last.exit > 1)  # nobody can begin fewer stages than one
+        if last.exit > 1 or not late:  # nobody can begin fewer stages than one: being late with it tells nothing
+            self._margin.note(late=late)
         return last
 
     def start(self, image: ImageLike, *, measure: Measure = "largest") -> Running:

@@ -5,6 +5,7 @@ Weights are safetensors and facts are JSON, so that reading a file never runs co
 
 import errno
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ FORMAT = 1
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     plain = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    stored = Counter(tensor.data_ptr() for tensor in plain.values())
+    # What two names share, such as a head of several exits, is written by each of them: the format knows no sharing.
+    plain = {name: tensor.clone() if stored[tensor.data_ptr()] > 1 else tensor for name, tensor in plain.items()}
     header = {"format": str(FORMAT), "facts": json.dumps(facts)}
     write_atomically(path, safetensors.torch.save(plain, metadata=header))
 

@@ -49,12 +49,15 @@ def _part() -> None:
 
 def several_processes() -> bool:
     """Whether torchrun started more than this one."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+    count = os.environ.get("WORLD_SIZE", "1")
+    if not count.isdecimal():
+        raise ValueError(f"WORLD_SIZE must be a number, as torchrun sets it; got {count!r}")
+    return int(count) > 1
 
 
 def is_first() -> bool:
     """Whether this is the only process, or the one of several that tells what they do."""
-    return os.environ.get("RANK", "0") == "0"
+    return not several_processes() or os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager

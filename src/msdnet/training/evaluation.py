@@ -19,7 +19,9 @@ _SMALL_IMAGE, _EVALUATION_BATCH = 64 * 64, 500
 
 @torch.inference_mode()
 def exit_accuracies(network: StagedNetwork, batches: Iterable[Batch], what: str = "images") -> tuple[float, ...]:
-    """The share of right answers at each exit, in evaluation mode and full precision; the mode is put back.
+    """The share of right answers at each exit, in evaluation mode, which is put back, and in float32.
+
+    On a GPU convolutions may round it to TF32, torch's default: what is measured for good is measured by `all_logits`.
 
     `what` names the images, for the error where none of them can be read or none is there.
     """

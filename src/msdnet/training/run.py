@@ -360,6 +360,8 @@ def _check_free(folder: Path) -> None:
         read_run(folder)  # what is no run cannot be gone on with, and says what can be done
     if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
         raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
+    if is_finished(folder):  # by what another run left behind
+        raise ValueError(f"{folder}: holds what a run has made, without its {RUN}; choose another folder")
 
 
 def _check_numbers(seed: int, checkpoint_seconds: float) -> None:

@@ -50,12 +50,14 @@ class Tradeoff:
     """Whether the newest answer stands until the next comes; else places are joined, by the logarithm of the cost."""
 
     def at(self, millions: float) -> float:
-        """In per cent; in steps, nothing before the first answer."""
+        """In per cent; nothing before the first answer."""
         ordered = sorted(self.places)
+        if millions < ordered[0].x:
+            return 0.0
         if millions >= ordered[-1].x:
             return self.places[-1].y
         if self.steps:
-            return max((place for place in ordered if place.x <= millions), default=Place(0, 0)).y
+            return max(place for place in ordered if place.x <= millions).y
         return float(
             np.interp(np.log(millions), [np.log(place.x) for place in ordered], [place.y for place in ordered])
         )

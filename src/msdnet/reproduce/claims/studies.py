@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.reproduce.claims.claim import ON_PAR, Claim, Finding, Results
+from msdnet.reproduce.claims.claim import NEARLY_ALL, ON_PAR, Claim, Finding, Results
 from msdnet.reproduce.claims.readings import Tradeoff, budgets, in_steps, listed, span
 from msdnet.reproduce.studies import MEANS, ablation_names, expected_accuracy, gain_over_even_weights, prior_names
 
@@ -16,7 +16,6 @@ __all__ = ["CLAIMS"]
 # only if it does by both ways of counting.
 
 _MUCH = 3  # points: "drastically" is more, "slightly" less
-_NEARLY_ALL = 0.9
 _COUNTED = {"whole layers": False, "what is computed": True}
 
 
@@ -56,7 +55,7 @@ def _dense_is_crucial(measured: Results) -> Finding:
         behind = float((lost[0] > ON_PAR).mean())
         words += f", behind by more than a point at {behind:.0%} of the budgets"
         words += f" (without several scales {listed([-scales])} on average)"
-        return Finding(words, bool(dense > _MUCH and behind >= _NEARLY_ALL and at_the_end > ON_PAR))
+        return Finding(words, bool(dense > _MUCH and behind >= NEARLY_ALL and at_the_end > ON_PAR))
 
     return _counting_both(find)
 
@@ -69,8 +68,10 @@ def _scales_matter_early(measured: Results) -> Finding:
         third = len(lost) // 3
         early, late = lost[:third].mean(), lost[-third:].mean()
         words = f"{listed([-early])} points against MSDNet at the lowest third of the budgets {where}"
+        first, its_first = (_exits(measured, name, lazy=lazy).places[0].x for name in ("msdnet", "without_scales"))
+        alone = f" (from {its_first:.0f} to {first:.0f} it alone has an answer)" if its_first < first else ""
         holds = early > ON_PAR > late and early - late > ON_PAR
-        return Finding(f"{words}, {listed([-late])} at the highest", bool(holds))
+        return Finding(f"{words}, {listed([-late])} at the highest{alone}", bool(holds))
 
     return _counting_both(find)
 
