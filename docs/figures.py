@@ -254,8 +254,8 @@ def verdicts() -> Iterator[str]:
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
     sums = sum(bool(claim.parts) and not finding.holds for claim, finding in judged.items())
     yield (
-        f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold and "
-        f"{len(judged) - held} do not (of these, {in_part} hold in part, and {sums} only summarise other claims).\n"
+        f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
+        f"part, and {len(judged) - held - in_part} do not ({sums} of these only summarise other claims).\n"
         f"The other {len(_judged()) - len(judged)} are not measured yet, or cannot be measured here. {at_once} of the "
         f"{len(judged)} needed no training: costs were counted, or a model of the package was used.\n"
     )

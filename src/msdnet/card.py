@@ -18,7 +18,7 @@ __all__ = ["write_card"]
 def write_card(manifest: Manifest, held_out: Mapping[str, NDArray[Any]] | None) -> str:
     """In Markdown."""
     parts = (_about(manifest), _training(manifest), _exits(manifest), _budgets(manifest, held_out), _limits(manifest))
-    return "\n\n".join("\n".join(part) for part in parts).strip() + "\n"
+    return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
 
 
 def _about(manifest: Manifest) -> Iterator[str]:
@@ -41,8 +41,10 @@ def _training(manifest: Manifest) -> Iterator[str]:
         return
     yield "## Training"
     yield ""
-    held_out = counted(manifest.held_out.images if manifest.held_out else 0, "training image")
-    yield f"- Data: {_data(data)}; {held_out} held out, on which alone anything was chosen"
+    chosen = "its held-out images are not in this bundle, so that no budget can be set"
+    if manifest.held_out is not None:
+        chosen = f"{counted(manifest.held_out.images, 'training image')} held out, on which alone anything was chosen"
+    yield f"- Data: {_data(data)}; {chosen}"
     yield (
         f"- Recipe: {recipe['name']}, {counted(recipe['epochs'], 'epoch')} in batches of {recipe['batch_size']}, "
         f"seed {told.get('seed')}; all of it is in the manifest"

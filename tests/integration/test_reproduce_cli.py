@@ -272,7 +272,8 @@ def test_batches_that_no_image_is_left_for_stop_it_at_once(tmp_path: Path) -> No
     options = ("--data", str(photos), "--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"))
     done = run("anytime-imagenet", "--batch-size", "5000", "--epochs", "1", *options, "--device", "cpu")
     assert done.returncode == 1
-    assert re.fullmatch(r"msdnet: batch_size .* must be at most the \d+ training images, got 5000\n", done.stderr)
+    told = r"msdnet: the recipe's batches of 5000 are more than the (\d+) training images: .* must be at most \1\n"
+    assert re.fullmatch(told, done.stderr)
     assert not (tmp_path / "runs" / "imagenet").exists()
 
 

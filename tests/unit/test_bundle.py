@@ -174,8 +174,12 @@ def test_the_card_says_nothing_of_a_training_that_it_does_not_know(tiny: Bundle)
 )
 def test_the_card_tells_of_the_training(tiny: Bundle, data: dict[str, str], epochs: int, told: list[str]) -> None:
     recipe = {"name": "fast", "epochs": epochs, "batch_size": 8}
-    card = write_card(dataclasses.replace(tiny.manifest, provenance={"recipe": recipe, "data": data}), None)
+    manifest = dataclasses.replace(tiny.manifest, provenance={"recipe": recipe, "data": data})
+    card = write_card(manifest, None)
     assert all(words in card for words in told)
+    without = write_card(dataclasses.replace(manifest, held_out=None), None)
+    assert "its held-out images are not in this bundle, so that no budget can be set" in without
+    assert "\n\n\n" not in card + without, "nothing is said of what there is nothing to say of"
 
 
 def test_of_two_exports_to_one_place_the_first_to_end_succeeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -386,3 +386,10 @@ def test_a_model_tells_which_folder_it_was_trained_on(tiny: Bundle, data: dict[s
     assert [one.names for one in trained_on(model)] == [("12", "34")] * len(trained_on(model))
     model.manifest = dataclasses.replace(model.manifest, provenance={"data": data})
     assert trained_on(model) == []
+
+
+@pytest.mark.parametrize("trained_on", [[], [TrainedOn("abc", 12, 5)]])
+def test_a_folder_of_images_alone_has_no_classes(tmp_path: Path, trained_on: list[TrainedOn]) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "loose.png")
+    with pytest.raises(ValueError, match=r"no images in folders that are called like classes; expected train/CLASS/\*"):
+        open_labelled(tmp_path, classes=CLASSES, trained_on=trained_on)

@@ -168,6 +168,8 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
     broken.write_bytes(b"not an image")
     with pytest.raises(ValueError, match=r"broken\.jpg: cannot be read .not an image"):
         pixels_of(broken, SPEC)
+    with pytest.raises(ValueError, match="a folder, where an image is expected: give its files"):
+        pixels_of(tmp_path, SPEC)
     with pytest.raises(ValueError, match=r"gone\.jpg: cannot be read .No such file"):
         pixels_of(tmp_path / "gone.jpg", SPEC)
 

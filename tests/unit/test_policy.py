@@ -323,3 +323,14 @@ def test_broken_files(text: str, message: str, tmp_path: Path) -> None:
 def test_a_familys_unit_is_one_that_policies_know() -> None:
     with pytest.raises(ValueError, match="unit must be one of multiply-adds, seconds; got 'hours'"):
         PolicyFamily([[0.5, 0.5]], [[True, True]], [1.0, 2.0], unit="hours")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("budget", "hint"),
+    [(0.3, '; text may be a share: "30%"'), (20, '; text has a unit: "20M"'), (20e5, ""), (-1, ""), (0, "")],
+)
+def test_a_budget_without_its_unit_gets_a_hint(budget: float, hint: str) -> None:
+    family = PolicyFamily([[0.5, 0.5]], [[True, True]], [13e6, 26e6])
+    with pytest.raises(ValueError, match="the cost of the first exit, got") as refused:
+        family.policy(budget)
+    assert str(refused.value).endswith(f"got {budget:,.15g}{hint}")

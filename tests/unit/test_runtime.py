@@ -22,6 +22,7 @@ from msdnet.policy import FixedThresholds, HardBudget, Policy, PolicyFamily
 from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
 from msdnet.runtime.anytime import steps
 from msdnet.runtime.engine import Launched
+from msdnet.runtime.images import pixels_of
 from msdnet.runtime.model import FAMILIES
 from msdnet.runtime.profile import Profile, profile
 from msdnet.runtime.shared import Stopwatch
@@ -875,6 +876,25 @@ def test_a_deadline_always_gets_an_answer(model: Model) -> None:
         model.answer(IMAGES[0], deadline_ms=-1)
     with pytest.raises(ValueError, match="a time must be at least 0, got '-1ms'"):
         model.answer(IMAGES[0], deadline_ms="-1ms")
+
+
+def test_reading_is_part_of_an_answers_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = msdnet.load("cifar10-small")
+    model.profile([1], seconds=0.01)
+    read = pixels_of
+
+    def slowly(*given: Any) -> Any:
+        time.sleep(0.05)
+        return read(*given)
+
+    monkeypatch.setattr("msdnet.runtime.model.pixels_of", slowly)
+    picture = np.zeros((32, 32, 3), np.uint8)
+    late = model.answer(picture, deadline_ms=20)
+    assert late.exit == 1
+    assert late.seconds > 0.05
+    assert next(iter(model.anytime(picture))).seconds > 0.05
+    with model.start(picture) as running:
+        assert running.wait(10).seconds > 0.05
 
 
 def test_the_next_stage_starts_only_if_it_fits(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:

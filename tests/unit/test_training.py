@@ -642,7 +642,7 @@ def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
 
 
 def test_refuses_a_batch_larger_than_the_data(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"batch_size \(--batch-size\) must be at most the 96 training images, got 97"):
+    with pytest.raises(ValueError, match=r"batches of 97 are more than the 96 training images: batch_size"):
         run(tmp_path / "out", Recipe(epochs=1, batch_size=97))
     assert not (tmp_path / "out").exists(), "a run that never started leaves the folder free"
 

@@ -40,15 +40,19 @@ Budget = Annotated[
 Time = Annotated[str | None, typer.Option("--time", metavar="TIME", help="Time per image, on average: 3ms.")]
 Deadline = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="For each image on its own: the best answer within this time, say 5ms."),
+    typer.Option(
+        metavar="TIME", help="For each image on its own: the best answer within this time, reading included: 5ms."
+    ),
 ]
 Method = Annotated[
     Literal["accuracy", "paper"],
     typer.Option(help="How a budget's thresholds are found: for the highest held-out accuracy, or as in the paper."),
 ]
-Hard = Annotated[bool, typer.Option("--hard", help="Never spend more than the budget in total, whatever the images.")]
+Hard = Annotated[
+    bool, typer.Option("--hard", help="Never exceed the budget's total, whatever the images (of time: if it can).")
+]
 Steady = Annotated[
-    bool, typer.Option("--steady", help="Spend the budget on average, not more and not less, whatever the images.")
+    bool, typer.Option("--steady", help="Spend the budget on average over some hundreds of images, whatever they are.")
 ]
 Lines = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
@@ -73,7 +77,7 @@ def classify(
 
     With --json, one line per picture: image (path as given), label (class name), confidence (0 to 1), exit (where it
     left, from 1), multiply_adds (spent on it), seconds (since its group was started; with --deadline, for this picture
-    alone). A picture that cannot be read has image and error (the reason).
+    alone; either way, reading included). A picture that cannot be read has image and error (the reason).
 
     Exit status: 0 if all were classified, 3 if some could not be read (they are named), 1 if none was.
 
@@ -87,7 +91,7 @@ def classify(
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each, method)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
-    first = 0.0 if limit is None else loaded.profile([1], seconds=0.3).at(1).careful[0]
+    first = 0.0 if limit is None else _time_of_first_exit(loaded)
     start, unread, late = time.perf_counter(), 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
@@ -133,6 +137,11 @@ def _policy(model: "Model", budget: str | None, seconds: str | None, method: "Po
 def _warm_up(model: "Model") -> None:
     """Decoders are loaded before the clock runs, by what none of them can read: few images would seem slow."""
     model.classify([b""], unreadable="skip")
+
+
+def _time_of_first_exit(model: "Model") -> float:
+    _warm_up(model)
+    return model.profile([1], seconds=0.3).at(1).careful[0]
 
 
 def _print_line(line: str) -> None:
@@ -251,17 +260,13 @@ def _within_budget(shared: "SharedBudget", found: list[FoundImage]) -> Iterator[
 
 
 def _by_deadline(model: "Model", found: list[FoundImage], seconds: float) -> Iterator[dict[str, Any]]:
-    """The time of each begins when it has been read."""
-    from msdnet.runtime.images import pixels_of
-
     for name, image in found:
         try:
-            pixels = pixels_of(image, model.engine.images)
+            step = model.answer(image, deadline_ms=1e3 * seconds)
         except ValueError as error:
             yield _failure(name, str(error))
-            continue
-        step = model.answer(pixels, deadline_ms=1e3 * seconds)
-        yield _row(name, step.name, step.confidence, step.exit, step.cost, step.seconds)
+        else:
+            yield _row(name, step.name, step.confidence, step.exit, step.cost, step.seconds)
 
 
 def _failure(image: str, why: str) -> dict[str, Any]:

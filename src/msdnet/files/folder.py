@@ -213,7 +213,11 @@ def _scan(root: Path, folder: Path, classes: tuple[str, ...]) -> list[LabelledFi
     if empty:
         raise ValueError(f"{folder}: no images in {_some(empty)}; expected files that end in {' '.join(ENDINGS)}")
     if others:
-        told = f"{len(others):,} files are left out, {others[0]} among them"
+        told = (
+            f"{others[0]} is left out"
+            if len(others) == 1
+            else f"{len(others):,} files are left out, {others[0]} among them"
+        )
         warnings.warn(f"{folder}: {told}: of images, {', '.join(FORMATS)} are read", stacklevel=2)
     return sorted(files, key=lambda file: (composed(file.path), file))
 

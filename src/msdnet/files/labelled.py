@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from msdnet.amounts import counted
 from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
+from msdnet.files.folder import LAYOUTS, LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
 from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
 from msdnet.files.root import data_root
 from msdnet.pixels import check_pixels
@@ -181,6 +181,8 @@ def _of_folder(
         if trained_on is not None:
             names = tuple(classes or find_classes(root))
             files, total = find_untrained(root, names, trained_on)
+            if not files and total is None:
+                raise ValueError(f"{root}: no images in folders that are called like classes; {LAYOUTS}")
             if trained_on and total is None:
                 _tell_of_new(root, len(files))
             of_these = "all images" if total is None else _share(part, total)
@@ -207,7 +209,8 @@ def _tell_of_new(root: Path, images: int) -> None:
     """Else whoever has renamed a folder's images would be told how good a model is on those that it was trained on."""
     warnings.warn(
         f"{root}: not the folder that the model was trained on, or changed too much since: all {images:,} images are "
-        "taken, not only the tenth that training leaves for testing",
+        "taken, not only the tenth that training leaves for testing (on images that it was trained on, accuracies are "
+        "too high)",
         stacklevel=4,
     )
 

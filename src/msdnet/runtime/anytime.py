@@ -49,7 +49,7 @@ class Step:
     cost: int
     """Multiply-adds so far."""
     seconds: float
-    """Since the start."""
+    """Since the start, reading included."""
     probabilities: Probabilities = field(repr=False)
     """Of the classes."""
 
@@ -62,14 +62,18 @@ def steps(
     end: float | None = None,
     stage_times: Sequence[float] = (),
     margin: float = 1.0,
+    *,
+    read_in: float = 0.0,
 ) -> Generator[Step, None, None]:
     """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits.
+
+    `read_in` are the seconds that it took to come by the pixels, which the time of each step includes.
 
     The machine may be less busy than when it was profiled, or busier: if the stages so far took far less time than was
     expected of them, or more, the next one is expected to do so, too; and it must fit with the margin.
     """
     check_choice("measure", measure, MEASURES)  # at once, not when the first answer is asked for
-    return _steps(engine, pixels, classes, measure, end, stage_times, margin)
+    return _steps(engine, pixels, classes, measure, end, stage_times, margin, read_in)
 
 
 def _steps(
@@ -80,10 +84,11 @@ def _steps(
     end: float | None,
     stage_times: Sequence[float],
     margin: float,
+    read_in: float,
 ) -> Generator[Step, None, None]:
-    start = time.perf_counter()
+    began = time.perf_counter()
     state = engine.begin(pixels[None])
-    computed = time.perf_counter() - start  # without what the caller does between two answers
+    computed = time.perf_counter() - began  # without what the caller does between two answers
     for exit, cost in enumerate(engine.costs):
         now = time.perf_counter()
         if end is not None and exit:
@@ -95,7 +100,8 @@ def _steps(
         probabilities = rows[0]
         label = int(probabilities.argmax())
         sure = float(confidence(probabilities, measure))
-        yield Step(exit + 1, label, classes[label], sure, cost, time.perf_counter() - start, probabilities)
+        seconds = read_in + time.perf_counter() - began
+        yield Step(exit + 1, label, classes[label], sure, cost, seconds, probabilities)
 
 
 class Running:

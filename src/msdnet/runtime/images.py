@@ -205,6 +205,8 @@ def _decoded(image: Encoded, spec: ImageSpec) -> Pixels:
             return _of_picture(image, spec)
         with opened(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
             return _of_picture(picture, spec, draft=True)
+    except IsADirectoryError as error:
+        raise ValueError(f"{_name(image)}: a folder, where an image is expected: give its files") from error
     except Exception as error:  # decoders raise anything, from SyntaxError to struct.error
         raise ValueError(f"{_name(image)}: cannot be read ({reason(error)})") from error
 

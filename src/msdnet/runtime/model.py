@@ -370,18 +370,18 @@ class Model:
     ) -> Iterator[Step]:
         """The answers of the exits, each as soon as it is there.
 
-        - deadline_ms: from now, a number, or text with a unit (`"5ms"`); reading a file is part of it (the `seconds` of
-          a step begin after that). The next stage starts only if, by this machine's profile, it ends in time, and the
+        - deadline_ms: from now, a number, or text with a unit (`"5ms"`); reading a file is part of it, as of the
+          `seconds` of a step. The next stage starts only if, by this machine's profile, it ends in time, and the
           first always does. Without a profile of single images, stages are measured first, for a tenth of a second:
           call `profile()` beforehand where that matters
         """
-        if deadline_ms is None:
-            return steps(self.engine, pixels_of(image, self.engine.images), self.classes, measure)
-        seconds = _seconds(deadline_ms)
-        times = self._times(1).careful
-        end = time.perf_counter() + seconds
-        pixels, margin = pixels_of(image, self.engine.images), self._margin.factor
-        return steps(self.engine, pixels, self.classes, measure, end, times, margin)
+        seconds = None if deadline_ms is None else _seconds(deadline_ms)
+        times = () if seconds is None else self._times(1).careful
+        start = time.perf_counter()
+        pixels = pixels_of(image, self.engine.images)
+        read_in = time.perf_counter() - start
+        end, margin = None if seconds is None else start + seconds, self._margin.factor
+        return steps(self.engine, pixels, self.classes, measure, end, times, margin, read_in=read_in)
 
     def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
         """The best answer that a deadline allows; there always is one.
@@ -399,8 +399,9 @@ class Model:
 
     def start(self, image: ImageLike, *, measure: Measure = "largest") -> Running:
         """Classify in the background: the newest answer can be had at any moment."""
+        start = time.perf_counter()
         pixels = np.array(pixels_of(image, self.engine.images))  # a copy: the caller may use the memory again
-        return Running(steps(self.engine, pixels, self.classes, measure))
+        return Running(steps(self.engine, pixels, self.classes, measure, read_in=time.perf_counter() - start))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by where its bundle is, and loaded from there: for other processes of this machine."""

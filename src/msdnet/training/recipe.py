@@ -225,7 +225,8 @@ class Recipe:
         """So many training images must be a batch, or there is no step."""
         if images < self.batch_size:
             raise ValueError(
-                f"batch_size (--batch-size) must be at most the {images} training images, got {self.batch_size}"
+                f"the recipe's batches of {self.batch_size} are more than the {images} training images: batch_size "
+                f"(--batch-size) must be at most {images}"
             )
 
     def in_batches(self, size: int) -> "Recipe":
