@@ -24,7 +24,7 @@ from msdnet.policy import METHODS
 from msdnet.published import published_for
 from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, check_comparable, draw, find_experiment, make_plan
 from msdnet.reproduce.drawing import figure_table, measured_of
-from msdnet.reproduce.figure import Curve, Figure, Place, anytime, budgeted, computed, envelope, sizes
+from msdnet.reproduce.figure import Curve, Figure, Place, anytime, averaged, budgeted, computed, envelope, sizes
 from msdnet.reproduce.measure import measure
 from msdnet.reproduce.measurement import Measurement, read_measurement
 from msdnet.reproduce.subjects import Joint, Trained, trained_for
@@ -734,3 +734,12 @@ def test_a_prior_is_judged_against_equal_weights() -> None:
     assert gains[0].y == pytest.approx(100 * 0.1 * at_first), "against the mean of equal weights"
     assert expected.curves[0].places(equals)[0].y == pytest.approx(100 * (0.6 - 0.1 * at_first))
     assert gained.curves[0].places(equals) == []
+
+
+def test_a_curve_says_how_many_of_its_systems_are_measured(done: Workshop) -> None:
+    """The mean of one seed is not that of two, nor one size all of them."""
+    figure = Figure("seeds", "Two seeds", (Curve("ResNet", PAIR.members, averaged(anytime)),))
+    whole = {one.name: read_measurement(done.shelf.file_of(one)) for one in PAIR.members}
+    some = {RESNET.name: whole[RESNET.name]}
+    assert [curve.name for curve, _ in figure.places(whole)] == ["ResNet"]
+    assert [curve.name for curve, _ in figure.places(some)] == ["ResNet (1 of 2 measured)"]

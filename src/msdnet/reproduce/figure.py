@@ -79,7 +79,7 @@ class Figure:
             known = [measured[subject.name] for subject in curve.subjects if subject.name in measured]
             places = curve.places(known) if known or not curve.subjects else []
             if places:
-                part = f" ({len(known)} of {len(curve.subjects)})" if len(known) < len(curve.subjects) else ""
+                part = f" ({len(known)} of {len(curve.subjects)} measured)" if len(known) < len(curve.subjects) else ""
                 found.append((replace(curve, name=curve.name + part), sorted(set(places))))
         return found
 
