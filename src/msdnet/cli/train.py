@@ -228,7 +228,8 @@ def _tell_what_next(command: str, folder: Path, finished: bool, summary: "Summar
     rate = f"{counted(summary.epochs, 'epoch')} in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
     typer.echo(f"{rate}; the network is in {folder / 'model.safetensors'}")
     if finished:
-        typer.echo(f"{folder} was finished already: nothing was left to train (to train longer, start a new run with more --epochs)")
+        longer = "to train longer, start a new run with more --epochs"
+        typer.echo(f"{folder} was finished already: nothing was left to train ({longer})")
         if summary.test_accuracy is None:
             typer.echo(f"to look at its test images, once all is chosen: {command} train --resume {folder} --test")
     export = f"{command} export {folder} --out bundles/{folder.resolve().name}"
