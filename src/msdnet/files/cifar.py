@@ -97,7 +97,7 @@ def find_cifar(
     or_fetch = "leave both out to download it" if fetch is not None else f"to be had at {layout.url}"
     raise FileNotFoundError(
         f"{_looked_in(given, layout)}; --data or MSDNET_DATA must name the folder that holds {layout.folder}/, CIFAR "
-        f"in the official binary layout ({or_fetch}); of images of your own, the dataset is 'folder'"
+        f"in the official binary layout ({or_fetch})"
     )
 
 
