@@ -28,7 +28,7 @@ def keep_freed_memory() -> bool:
     """Have this process use memory again that it has freed, instead of giving it back; whether the system can do so.
 
     A training step frees and asks for the same hundreds of megabytes. Freed blocks of that size go back to Linux, and
-    each page of new ones is cleared when it is first touched, which takes a tenth of a step on a processor, or more.
+    each page of new ones is cleared when it is first touched.
     For commands, whose process is their own: it lasts until the process ends.
     """
     if platform.libc_ver()[0] != "glibc":

@@ -183,6 +183,7 @@ def test_whoever_has_more_to_spend_has_the_last_place() -> None:
     chosen = Tradeoff([Place(10, 60), Place(90, 72), Place(80, 74)], full=100)
     assert chosen.gains([Place(5, 0), Place(10, 50), Place(95, 70), Place(120, 70)]) == Gains([10, 4], [4])
     assert chosen.at(85) == pytest.approx(72.97, abs=0.05)
+    assert chosen.at(9) == 0, "there is no answer yet"
 
 
 def test_in_steps_the_newest_answer_stands() -> None:

@@ -327,7 +327,14 @@ def test_a_familys_unit_is_one_that_policies_know() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "hint"),
-    [(0.3, '; text may be a share: "30%"'), (20, '; text has a unit: "20M"'), (20e5, ""), (-1, ""), (0, "")],
+    [
+        (0.3, '; text may be a share: "30%"'),
+        (0.004, '; text may be a share: "0.4%"'),
+        (20, '; text may have a unit: "20M"'),
+        (20e5, ""),
+        (-1, ""),
+        (0, ""),
+    ],
 )
 def test_a_budget_without_its_unit_gets_a_hint(budget: float, hint: str) -> None:
     family = PolicyFamily([[0.5, 0.5]], [[True, True]], [13e6, 26e6])

@@ -22,6 +22,7 @@ from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
 from msdnet.published import published_for
+from msdnet.report.charts import PAPER
 from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, check_comparable, draw, find_experiment, make_plan
 from msdnet.reproduce.drawing import figure_table, measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, averaged, budgeted, computed, envelope, sizes
@@ -303,7 +304,7 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
         ),
         (
             {"training": {"precision": "float64"}},
-            r"made in another way than most.*: precision: '\w+' here, '\w+' in most",
+            r"trained in \w+, most in \w+: by MSDNET_PRECISION",
         ),
     ],
 )
@@ -741,5 +742,6 @@ def test_a_curve_says_how_many_of_its_systems_are_measured(done: Workshop) -> No
     figure = Figure("seeds", "Two seeds", (Curve("ResNet", PAIR.members, averaged(anytime)),))
     whole = {one.name: read_measurement(done.shelf.file_of(one)) for one in PAIR.members}
     some = {RESNET.name: whole[RESNET.name]}
-    assert [curve.name for curve, _ in figure.places(whole)] == ["ResNet"]
-    assert [curve.name for curve, _ in figure.places(some)] == ["ResNet (1 of 2 measured)"]
+    for known, called in ((whole, "ResNet"), (some, "ResNet (1 of 2 measured)")):
+        assert [name for name, _ in figure_table(figure, known)] == [called]
+        assert f">{called}<" in figure.chart(known).svg(PAPER)

@@ -49,7 +49,7 @@ Method = Annotated[
     typer.Option(help="How a budget's thresholds are found: for the highest held-out accuracy, or as in the paper."),
 ]
 Hard = Annotated[
-    bool, typer.Option("--hard", help="Never exceed the budget's total, whatever the images (of time: if it can).")
+    bool, typer.Option("--hard", help="Never spend more than the budget in total; a budget of time may be exceeded.")
 ]
 Steady = Annotated[
     bool, typer.Option("--steady", help="Spend the budget on average over some hundreds of images, whatever they are.")
@@ -91,8 +91,9 @@ def classify(
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each, method)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
-    first = 0.0 if limit is None else _time_of_first_exit(loaded)
-    start, unread, late = time.perf_counter(), 0, 0
+    if limit is not None:
+        _get_ready(loaded)
+    start, unread, late, hindered = time.perf_counter(), 0, 0, 0
     rows: list[dict[str, Any]] = []
     left = [0] * len(loaded.costs)  # how many, at each exit
     empty: list[str] = []
@@ -103,7 +104,8 @@ def classify(
             typer.echo(f"msdnet: {shortened(printable(row['image']))}: {row['error']}", err=True)
             continue
         left[row["exit"] - 1] += 1
-        late += limit is not None and row["seconds"] > limit
+        is_late = limit is not None and row["seconds"] > limit
+        late, hindered = late + is_late, hindered + (is_late and row["exit"] > 1)
         if not as_json:
             rows.append(row)
     _tell_of_empty(empty, paths, among_others=bool(unread or any(left)))
@@ -113,7 +115,7 @@ def classify(
         enough = None if policy is None or hard or steady else _enough(loaded, policy)
         _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
     if late:
-        _tell_of_deadline(loaded, late, sum(left), possible=limit is not None and limit > first)
+        _tell_of_deadline(loaded, late, hindered, sum(left))
     _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
@@ -139,9 +141,10 @@ def _warm_up(model: "Model") -> None:
     model.classify([b""], unreadable="skip")
 
 
-def _time_of_first_exit(model: "Model") -> float:
+def _get_ready(model: "Model") -> None:
+    """For single images by a deadline."""
     _warm_up(model)
-    return model.profile([1], seconds=0.3).at(1).careful[0]
+    model.profile([1], seconds=0.3)
 
 
 def _print_line(line: str) -> None:
@@ -152,9 +155,12 @@ def _print_line(line: str) -> None:
         sys.exit(128 + getattr(signal, "SIGPIPE", 13))  # its number where there is one; Windows has none
 
 
-def _tell_of_deadline(model: "Model", late: int, answers: int, *, possible: bool) -> None:
-    """Threads wait for each other: one that has to wait for its core makes all of them late."""
-    fewer = possible and late > 0.1 * answers and getattr(model.engine, "threads", 1) > 1
+def _tell_of_deadline(model: "Model", late: int, hindered: int, answers: int) -> None:
+    """Threads wait for each other: one that has to wait for its core makes all of them late.
+
+    - hindered: of the late ones, those that went on after the first exit, which were expected to be in time
+    """
+    fewer = hindered > 0.1 * answers and getattr(model.engine, "threads", 1) > 1
     hint = "; where other programs want the cores, too, fewer --threads are often faster" if fewer else ""
     typer.echo(f"msdnet: {late:,} of {answers:,} answers came after the deadline{hint}", err=True)
 

@@ -73,9 +73,11 @@ def fit_temperatures(logits: ArrayLike, labels: ArrayLike) -> tuple[float, ...]:
         raise ValueError(f"logits must be (N, exits, classes) and labels (N), got {values.shape} and {truth.shape}")
     if not np.isfinite(values).all():
         raise ValueError("logits must be finite numbers, got NaN or infinity")
+    if not np.issubdtype(truth.dtype, np.integer):
+        raise ValueError(f"labels must be of a type of whole numbers, got {truth.dtype}")
     known = values.shape[2] - 1
-    if not (np.issubdtype(truth.dtype, np.integer) and truth.min() >= 0 and truth.max() <= known):
-        raise ValueError(f"labels must be whole numbers from 0 to {known}, got {truth.min()} to {truth.max()}")
+    if truth.min() < 0 or truth.max() > known:
+        raise ValueError(f"labels must be from 0 to {known}, got {truth.min()} to {truth.max()}")
     return tuple(_temperature(values[:, exit], truth) for exit in range(values.shape[1]))
 
 

@@ -143,9 +143,15 @@ def check_budget(budget: object, costs: Floats) -> float:
     if isinstance(budget, bool) or not isinstance(budget, int | float | np.integer | np.floating):
         raise TypeError(f"budget must be a number, the average cost of an image, got {budget!r}")
     if not budget >= costs[0]:  # NaN too
-        unit = f'; text has a unit: "{budget:.15g}M"' if 1 < budget < 1000 <= costs[0] else ""
-        unit = f'; text may be a share: "{budget:.0%}"' if 0 < budget <= 1 <= costs[0] else unit
         raise ValueError(
-            f"budget must be at least {costs[0]:,.15g}, the cost of the first exit, got {budget:,.15g}{unit}"
+            f"budget must be at least {costs[0]:,.15g}, the cost of the first exit, got {budget:,.15g}"
+            f"{_unit_hint(float(budget), float(costs[0]))}"
         )
     return float(budget)
+
+
+def _unit_hint(budget: float, first: float) -> str:
+    """Of a number that looks as if it were millions, or a share."""
+    if 0 < budget <= 1 <= first:
+        return f'; text may be a share: "{100 * budget:.4g}%"'
+    return f'; text may have a unit: "{budget:.15g}M"' if 1 < budget < 1000 <= first else ""

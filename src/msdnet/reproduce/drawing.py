@@ -46,7 +46,7 @@ def figure_table(figure: Figure, measured: Mapping[str, Measurement]) -> list[tu
     digits = 1 if figure.log_x else 3  # per cent, or shares
     return [
         (
-            curve.name if names[curve.name] == 1 else f"{curve.name}: {curve.subjects[0].name}",
+            curve.called(measured) if names[curve.name] == 1 else f"{curve.name}: {curve.subjects[0].name}",
             "  ".join(f"{four_digits(place.x)}: {place.y:.{digits}f}" for place in places),
         )
         for curve, places in figure.places(measured)

@@ -1,7 +1,7 @@
 """Figures of an experiment: curves, each of some subjects, drawn from what was measured of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -49,6 +49,12 @@ class Curve:
     kind: Literal["line", "step", "dots"] = "line"
     marks: bool = True
 
+    def called(self, measured: Mapping[str, Measurement]) -> str:
+        """Its name; where some of its systems are not measured, that too: the mean of one seed is not that of three."""
+        known = sum(subject.name in measured for subject in self.subjects)
+        whole = known == len(self.subjects)
+        return self.name if whole else f"{self.name} ({known} of {len(self.subjects)} measured)"
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -71,16 +77,14 @@ class Figure:
     def places(self, measured: Mapping[str, Measurement]) -> list[tuple[Curve, list[Place]]]:
         """The points of every curve that something is known of, each once, from the cheapest on.
 
-        Curves may have them in the order of budgets, of which one may cost less than a smaller, or as much. One that
-        lacks some of its systems says so: the mean of one seed is not that of three.
+        Curves may have them in the order of budgets, of which one may cost less than a smaller, or as much.
         """
         found = []
         for curve in self.curves:
             known = [measured[subject.name] for subject in curve.subjects if subject.name in measured]
             places = curve.places(known) if known or not curve.subjects else []
             if places:
-                part = f" ({len(known)} of {len(curve.subjects)} measured)" if len(known) < len(curve.subjects) else ""
-                found.append((replace(curve, name=curve.name + part), sorted(set(places))))
+                found.append((curve, sorted(set(places))))
         return found
 
     def can_be_drawn(self, measured: Mapping[str, Measurement]) -> bool:
@@ -90,7 +94,7 @@ class Figure:
     def chart(self, measured: Mapping[str, Measurement]) -> Lines:
         series = [
             Series(
-                curve.name,
+                curve.called(measured),
                 [place.x for place in places],
                 [place.y for place in places],
                 colour=curve.colour,

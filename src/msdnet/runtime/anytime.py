@@ -49,7 +49,7 @@ class Step:
     cost: int
     """Multiply-adds so far."""
     seconds: float
-    """Since the start, reading included."""
+    """Since it was asked for, reading included."""
     probabilities: Probabilities = field(repr=False)
     """Of the classes."""
 
@@ -63,17 +63,17 @@ def steps(
     stage_times: Sequence[float] = (),
     margin: float = 1.0,
     *,
-    read_in: float = 0.0,
+    start: float | None = None,
 ) -> Generator[Step, None, None]:
     """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits.
 
-    `read_in` are the seconds that it took to come by the pixels, which the time of each step includes.
+    The time of a step is counted from `start` (`time.perf_counter`), or else from when the first is asked for.
 
     The machine may be less busy than when it was profiled, or busier: if the stages so far took far less time than was
     expected of them, or more, the next one is expected to do so, too; and it must fit with the margin.
     """
     check_choice("measure", measure, MEASURES)  # at once, not when the first answer is asked for
-    return _steps(engine, pixels, classes, measure, end, stage_times, margin, read_in)
+    return _steps(engine, pixels, classes, measure, end, stage_times, margin, start)
 
 
 def _steps(
@@ -84,7 +84,7 @@ def _steps(
     end: float | None,
     stage_times: Sequence[float],
     margin: float,
-    read_in: float,
+    start: float | None,
 ) -> Generator[Step, None, None]:
     began = time.perf_counter()
     state = engine.begin(pixels[None])
@@ -100,7 +100,7 @@ def _steps(
         probabilities = rows[0]
         label = int(probabilities.argmax())
         sure = float(confidence(probabilities, measure))
-        seconds = read_in + time.perf_counter() - began
+        seconds = time.perf_counter() - (began if start is None else start)
         yield Step(exit + 1, label, classes[label], sure, cost, seconds, probabilities)
 
 

@@ -379,9 +379,8 @@ class Model:
         times = () if seconds is None else self._times(1).careful
         start = time.perf_counter()
         pixels = pixels_of(image, self.engine.images)
-        read_in = time.perf_counter() - start
         end, margin = None if seconds is None else start + seconds, self._margin.factor
-        return steps(self.engine, pixels, self.classes, measure, end, times, margin, read_in=read_in)
+        return steps(self.engine, pixels, self.classes, measure, end, times, margin, start=start)
 
     def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
         """The best answer that a deadline allows; there always is one.
@@ -401,7 +400,7 @@ class Model:
         """Classify in the background: the newest answer can be had at any moment."""
         start = time.perf_counter()
         pixels = np.array(pixels_of(image, self.engine.images))  # a copy: the caller may use the memory again
-        return Running(steps(self.engine, pixels, self.classes, measure, read_in=time.perf_counter() - start))
+        return Running(steps(self.engine, pixels, self.classes, measure, start=start))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by where its bundle is, and loaded from there: for other processes of this machine."""
