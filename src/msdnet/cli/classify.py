@@ -91,11 +91,10 @@ def classify(
     loaded = msdnet.load(model, threads=threads)
     policy = _policy(loaded, budget, time_each, method)
     shared = loaded.shared_budget(policy=policy, hard=hard, steady=steady)  # by all groups
-    if limit is not None:
-        _get_ready(loaded)
-    start, unread, late, hindered = time.perf_counter(), 0, 0, 0
+    _get_ready(loaded, limit)
+    start, unread, left = time.perf_counter(), 0, [0] * len(loaded.costs)  # how many leave at each exit
     rows: list[dict[str, Any]] = []
-    left = [0] * len(loaded.costs)  # how many, at each exit
+    late: list[int] = []  # the exits of those that came after the deadline
     empty: list[str] = []
     answered = _answered(find_pictures(paths, empty.append), loaded, shared, limit)
     for row in _printed(answered) if as_json else _awaited(answered):
@@ -104,8 +103,7 @@ def classify(
             typer.echo(f"msdnet: {shortened(printable(row['image']))}: {row['error']}", err=True)
             continue
         left[row["exit"] - 1] += 1
-        is_late = limit is not None and row["seconds"] > limit
-        late, hindered = late + is_late, hindered + (is_late and row["exit"] > 1)
+        late += [row["exit"]] if limit is not None and row["seconds"] > limit else []
         if not as_json:
             rows.append(row)
     _tell_of_empty(empty, paths, among_others=bool(unread or any(left)))
@@ -115,7 +113,7 @@ def classify(
         enough = None if policy is None or hard or steady else _enough(loaded, policy)
         _print(rows, loaded, time.perf_counter() - start, unread, enough, timed=limit is not None)
     if late:
-        _tell_of_deadline(loaded, late, hindered, sum(left))
+        _tell_of_deadline(loaded, late, sum(left))
     _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
     if unread:
         sys.exit(NOT_ALL)
@@ -141,10 +139,11 @@ def _warm_up(model: "Model") -> None:
     model.classify([b""], unreadable="skip")
 
 
-def _get_ready(model: "Model") -> None:
-    """For single images by a deadline."""
-    _warm_up(model)
-    model.profile([1], seconds=0.3)
+def _get_ready(model: "Model", limit: float | None) -> None:
+    """For single images by a deadline, if there is one."""
+    if limit is not None:
+        _warm_up(model)
+        model.profile([1], seconds=0.3)
 
 
 def _print_line(line: str) -> None:
@@ -155,14 +154,14 @@ def _print_line(line: str) -> None:
         sys.exit(128 + getattr(signal, "SIGPIPE", 13))  # its number where there is one; Windows has none
 
 
-def _tell_of_deadline(model: "Model", late: int, hindered: int, answers: int) -> None:
+def _tell_of_deadline(model: "Model", late: Sequence[int], answers: int) -> None:
     """Threads wait for each other: one that has to wait for its core makes all of them late.
 
-    - hindered: of the late ones, those that went on after the first exit, which were expected to be in time
+    - late: the exits of late answers; those after the first were expected to be in time
     """
-    fewer = hindered > 0.1 * answers and getattr(model.engine, "threads", 1) > 1
+    fewer = sum(exit > 1 for exit in late) > 0.1 * answers and getattr(model.engine, "threads", 1) > 1
     hint = "; where other programs want the cores, too, fewer --threads are often faster" if fewer else ""
-    typer.echo(f"msdnet: {late:,} of {answers:,} answers came after the deadline{hint}", err=True)
+    typer.echo(f"msdnet: {len(late):,} of {answers:,} answers came after the deadline{hint}", err=True)
 
 
 def _tell_what_became_of(
