@@ -633,6 +633,15 @@ def test_the_experiments_have_the_systems_of_the_paper() -> None:
     assert len(networks) == 33
 
 
+def test_on_cifar10_no_network_costs_more_than_the_largest_msdnet() -> None:
+    everyone = find_experiment("anytime-cifar10").everyone | find_experiment("budgeted-cifar10").everyone
+    networks = [one for one in everyone.values() if isinstance(one, Trained)]
+    with torch.device("meta"):
+        costs = {one.name: create_network(one.network).costs(32, lazy=False)[-1] for one in networks}
+    assert len(costs) == 15
+    assert max(costs, key=costs.__getitem__) == "cifar_batch_8"
+
+
 @pytest.mark.parametrize(("name", "side"), [("anytime-cifar100", 32), ("densenet-star", 32), ("anytime-imagenet", 224)])
 def test_members_of_an_ensemble_come_in_the_order_of_their_cost(name: str, side: int) -> None:
     ensembles = [subject for subject in find_experiment(name).subjects if isinstance(subject, Joint)]

@@ -9,11 +9,13 @@ from msdnet.training import Recipe
 __all__ = [
     "ANYTIME_MSDNET",
     "DENSENETS",
+    "DENSENETS_CIFAR10",
     "DENSENETS_STAR",
     "FRACTALNET",
     "IDENTICAL",
     "MSDNETS",
     "RESNETS",
+    "RESNETS_CIFAR10",
     "STOCHASTIC",
     "VARYING",
     "VARYING_STAR",
@@ -31,6 +33,8 @@ ANYTIME_MSDNET = "cifar_anytime"
 MSDNETS = tuple(f"cifar_batch_{exits}" for exits in range(4, 9))  # of 10, 15, 21, 28 and 36 layers
 RESNETS = tuple(f"resnet_{layers}" for layers in (20, 32, 44, 56, 110))
 DENSENETS = tuple(f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100))
+# On CIFAR-10 none that costs more than the largest MSDNet.
+RESNETS_CIFAR10, DENSENETS_CIFAR10 = RESNETS[:-1], DENSENETS[:-1]
 DENSENETS_STAR = tuple(f"densenet_star_{layers}_8" for layers in (16, 28, 58, 100))
 WIDE_RESNETS = ("wide_resnet_16_2", "wide_resnet_40_2")
 WITH_CLASSIFIERS = RESNET_MC, DENSENET_MC = ("resnet_mc", "densenet_mc")
@@ -49,13 +53,15 @@ class _Systems(Systems):
 
     def __init__(self, dataset: str, recipe: Recipe) -> None:
         super().__init__(recipe, _CLASSES[dataset])
-        # On CIFAR-10 without networks that cost more than MSDNet, and without a second kind of ensembles.
+        # On CIFAR-10 without what costs more than the largest MSDNet, other kinds of networks and of ensembles.
         self.all_of_them = dataset == "cifar100"
+        self.resnets = self.each(*(RESNETS if self.all_of_them else RESNETS_CIFAR10))
+        self.densenets = self.each(*(DENSENETS if self.all_of_them else DENSENETS_CIFAR10))
 
     @property
     def varying(self) -> tuple[Joint, ...]:
         """The cheapest first."""
-        return tuple(map(Joint, VARYING, (self.each(*RESNETS), self.each(*DENSENETS))))
+        return tuple(map(Joint, VARYING, (self.resnets, self.densenets)))
 
     @property
     def identical(self) -> tuple[Joint, ...]:
@@ -95,19 +101,19 @@ def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
         *([Curve("FractalNet", (systems.one(FRACTALNET),), anytime, 5)] if systems.all_of_them else []),
         *_published_fractalnet(dataset),
     ]
-    title = f"Anytime prediction on {_written(dataset)}"
+    title = f"Anytime prediction on {_written(dataset)}, {recipe.epochs} epochs"
     return Experiment(f"anytime-{dataset}", title, dataset, (Figure(f"anytime_{dataset}", title, tuple(curves)),))
 
 
 def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
-    title = f"Budgeted batch classification on {_written(dataset)}"
+    title = f"Budgeted batch classification on {_written(dataset)}, {recipe.epochs} epochs"
     msdnets = [Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)]
     main = [
         *msdnets,
         Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
-        Curve("ResNets", systems.each(*RESNETS), sizes, 1),
-        Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
+        Curve("ResNets", systems.resnets, sizes, 1),
+        Curve("DenseNets", systems.densenets, sizes, 2),
         *(systems.others() if systems.all_of_them else []),
         *_published_fractalnet(dataset),
         Curve("ResNet-MC, early exits", (systems.one(RESNET_MC),), budgeted, 1, dashed=True),
@@ -116,8 +122,8 @@ def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     with_ensembles = [
         Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
         *systems.ensembles(budgeted),
-        Curve("ResNets, single", systems.each(*RESNETS), sizes, 1, kind="dots"),
-        Curve("DenseNets, single", systems.each(*DENSENETS), sizes, 2, kind="dots"),
+        Curve("ResNets, single", systems.resnets, sizes, 1, kind="dots"),
+        Curve("DenseNets, single", systems.densenets, sizes, 2, kind="dots"),
     ]
     figures = (
         Figure(f"budgeted_{dataset}", title, tuple(main)),
@@ -133,7 +139,7 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
     figures = (
         Figure(
             "densenet_star_anytime",
-            "DenseNet*: anytime prediction on CIFAR-100",
+            f"DenseNet*: anytime prediction on CIFAR-100, {recipe.epochs} epochs",
             (
                 Curve("MSDNet", (systems.one(ANYTIME_MSDNET),), anytime, 0),
                 Curve("ensemble: DenseNets*, varying", (star,), anytime, 1),
@@ -142,11 +148,11 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
         ),
         Figure(
             "densenet_star_budgeted",
-            "DenseNet*: budgeted batch classification on CIFAR-100",
+            f"DenseNet*: budgeted batch classification on CIFAR-100, {recipe.epochs} epochs",
             (
                 Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
                 Curve("DenseNets*", systems.each(*DENSENETS_STAR), sizes, 1),
-                Curve("DenseNets", systems.each(*DENSENETS), sizes, 2),
+                Curve("DenseNets", systems.densenets, sizes, 2),
                 Curve("ensemble: DenseNets*, early exits", (star,), budgeted, 1, dashed=True),
             ),
         ),

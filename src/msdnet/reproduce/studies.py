@@ -69,9 +69,10 @@ def why_experiment(recipe: Recipe) -> Experiment:
             curves.append(Curve(called, members, places, _COLOURS[family], dashed=pooled))
         return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
+    title = f"One intermediate classifier on CIFAR-100, {recipe.epochs} epochs"
     figures = (
-        figure("why_intermediate", "One intermediate classifier (CIFAR-100): its own accuracy", _of_intermediate),
-        figure("why_final", "One intermediate classifier (CIFAR-100): the accuracy of the last", _of_final),
+        figure("why_intermediate", f"{title}: its own accuracy", _of_intermediate),
+        figure("why_final", f"{title}: the accuracy of the last", _of_final),
     )
     return Experiment("why", "One intermediate classifier in a ResNet, a DenseNet and an MSDNet", "cifar100", figures)
 

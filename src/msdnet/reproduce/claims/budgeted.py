@@ -1,6 +1,6 @@
 """Claims about budgeted batch classification on CIFAR-100 and CIFAR-10 (figures 7 and 11)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,10 +19,12 @@ from msdnet.reproduce.claims.systems import (
 from msdnet.reproduce.comparison import (
     ANYTIME_MSDNET,
     DENSENETS,
+    DENSENETS_CIFAR10,
     FRACTALNET,
     IDENTICAL,
     MSDNETS,
     RESNETS,
+    RESNETS_CIFAR10,
     STOCHASTIC,
     VARYING,
     WIDE_RESNETS,
@@ -44,25 +46,29 @@ def _with_classifiers(measured: Results) -> dict[str, list[Place]]:
     return {NAMES[name]: budgeted([measured[name]]) for name in WITH_CLASSIFIERS}
 
 
-def _all_on_cifar10(measured: Results) -> dict[str, list[Place]]:
+def _rivals(measured: Results, resnets: Sequence[str], densenets: Sequence[str]) -> dict[str, list[Place]]:
     """Single networks as a whole; ensembles, and networks with intermediate classifiers, at every budget."""
     return {
-        "ResNets": sizes(measured.each(RESNETS)),
-        "DenseNets": sizes(measured.each(DENSENETS)),
+        "ResNets": sizes(measured.each(resnets)),
+        "DenseNets": sizes(measured.each(densenets)),
         **{NAMES[name]: budgeted([measured[name]]) for name in VARYING},
         **_with_classifiers(measured),
-        PUBLISHED: published_fractalnet("cifar10"),
     }
+
+
+def _all_on_cifar10(measured: Results) -> dict[str, list[Place]]:
+    rivals = _rivals(measured, RESNETS_CIFAR10, DENSENETS_CIFAR10)
+    return rivals | {PUBLISHED: published_fractalnet("cifar10")}
 
 
 def _all_on_cifar100(measured: Results) -> dict[str, list[Place]]:
     """And other kinds of networks. Each column of a FractalNet can be run alone."""
-    return _all_on_cifar10(measured) | {
+    return _rivals(measured, RESNETS, DENSENETS) | {
+        PUBLISHED: published_fractalnet("cifar100"),
         **{NAMES[name]: budgeted([measured[name]]) for name in IDENTICAL},
         "Wide ResNets": sizes(measured.each(WIDE_RESNETS)),
         "stochastic depth": sizes([measured[STOCHASTIC]]),
         NAMES[FRACTALNET]: _each_alone(measured[FRACTALNET]),
-        PUBLISHED: published_fractalnet("cifar100"),
     }
 
 
