@@ -38,6 +38,7 @@ from msdnet.reproduce import (
     Shelf,
     charts,
     find_experiment,
+    judge,
     judge_all,
     measured_of,
     read_gallery,
@@ -256,7 +257,8 @@ def verdicts() -> Iterator[str]:
     yield (
         f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
         f"part, and {len(judged) - held - in_part} do not ({sums} of these only summarise other claims).\n"
-        f"The other {len(_judged()) - len(judged)} are not measured yet, or cannot be measured here. {at_once} of the "
+        f"The other {len(_judged()) - len(judged)} are not measured yet, cannot be measured here, or are so by "
+        f"construction. {at_once} of the "
         f"{len(judged)} needed no training: costs were counted, or a model of the package was used.\n"
     )
 
@@ -272,11 +274,29 @@ def claims_table() -> Iterator[str]:
 def _reason(claim: Claim) -> str:
     """Why a claim is not judged on this page."""
     if claim.experiment in ("anytime-imagenet", "budgeted-imagenet") and not (RESULTS / "imagenet").exists():
-        return f"{claim.otherwise}: ImageNet was not at hand. `msdnet reproduce {claim.experiment}` measures it"
+        reason = f"{claim.otherwise}: ImageNet was not at hand. `msdnet reproduce {claim.experiment}` measures it"
+        return reason + _elsewhere(claim)
+    if claim.experiment == GALLERY and (RESULTS / f"{GALLERY}.json").exists():
+        shown = read_gallery(RESULTS / f"{GALLERY}.json")
+        first, last = (f"{shown.left[exit]} left at the {name}" for exit, name in ((0, "first exit"), (-1, "last")))
+        return (
+            f"{claim.otherwise}. Of {shown.images:,} images of CIFAR-10, {first}, {shown.right[0]} of them rightly, "
+            f"and {last}, {shown.right[-1]} of them rightly"
+        )
     if claim.otherwise == NOT_YET and claim.experiment is not None:
         systems, here = find_experiment(claim.experiment).subjects, _measured(claim.experiment)
         return f"{claim.otherwise}: {len(systems) - len(here)} of {len(systems)} systems are still to be trained"
     return claim.otherwise
+
+
+def _elsewhere(claim: Claim) -> str:
+    """The same, asked of other images."""
+    if claim.elsewhere is None or claim.elsewhere.experiment is None:
+        return ""
+    experiment = claim.elsewhere.experiment
+    finding = judge(claim.elsewhere, _measured(experiment))
+    dataset = find_experiment(experiment).dataset.replace("cifar", "CIFAR-")
+    return f". On {dataset}, where the paper does not say it: {finding.measured}" if finding else ""
 
 
 def _plain_text(words: str) -> str:

@@ -127,7 +127,6 @@ def test_the_abstract_is_judged_by_its_parts() -> None:
         "budget), 6 open",
         False,
     )
-    assert judged[claim("the cost can be reduced drastically")] is None
     assert judge_all({})[claim("on three data sets")] is None
 
 
@@ -144,6 +143,8 @@ def test_the_abstract_is_judged_by_its_parts() -> None:
             "DenseNet-100: 69% of the multiply-adds at full size, 0.80 M parameters",
             True,
         ),
+        ("would add 3170 years", "3,169 years", True),
+        ("both take about 1.3e8", "ResNet-MC 154 million, DenseNet-MC 126 million", False),
     ],
 )
 def test_costs_are_counted_without_any_training(words: str, measured: str, holds: bool) -> None:

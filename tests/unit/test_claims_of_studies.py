@@ -70,12 +70,23 @@ def test_what_fails_with_one_kind_is_false_before_the_other_is_measured() -> Non
     assert judge(claim("by up to 7%"), harmed) is None, "it may hold with both"
 
 
-def test_early_classifiers_are_compared_with_their_like() -> None:
-    """Those that pool are much worse, which tells nothing of MSDNet."""
+def test_against_classifiers_that_pool_alone_msdnet_is_better_in_part() -> None:
     accuracies: tuple[float, ...] = (10.0, 20.0, *STAIRS[2:])
     low = dict.fromkeys(("ResNet", "DenseNet"), accuracies)
     finding = found("accuracy of early classifiers", one_classifier(own=low, kinds=("pool",)))
-    assert finding.verdict == "no"
+    assert finding.verdict == "in part"
+
+
+@pytest.mark.parametrize(
+    ("resnet", "kinds", "verdict"), [(59.9, ("conv", "pool"), "yes"), (60.1, ("pool",), "in part"), (60.1, (), "yes")]
+)
+def test_early_classifiers_are_unsatisfactory_below_three_quarters(
+    resnet: float, kinds: tuple[str, ...], verdict: str
+) -> None:
+    """Of 80 per cent; elsewhere they begin with half of it."""
+    finding = found("unsatisfactorily high", one_classifier(own={"ResNet": (resnet, *STAIRS[1:])}, kinds=kinds))
+    assert finding.verdict == verdict
+    assert "ResNet 50%, DenseNet 50%" in finding.measured or "ResNet 75%, DenseNet 50%" in finding.measured
 
 
 def test_classifiers_that_pool_have_no_convolutions_and_msdnet_keeps_its_own() -> None:
@@ -140,8 +151,9 @@ def test_nobody_suffers_less_where_nobody_suffers() -> None:
 
 
 @pytest.mark.parametrize("family", ["DenseNet", "MSDNet"])
-@pytest.mark.parametrize(("first", "holds"), [(78.0, True), (77.0, False)])
+@pytest.mark.parametrize(("first", "holds"), [(78.0, True), (77.0, False), (82.0, True), (83.0, False)])
 def test_the_last_is_as_good_wherever_the_other_is(family: str, first: float, holds: bool) -> None:
+    """The mean of the first two places, against that of the last two."""
     networks = one_classifier(last={family: (first, *NO_HARM[1:]), "ResNet": HARM})
     assert found("independent of the place", networks).holds is holds
 
@@ -296,9 +308,9 @@ def test_a_prior_helps_if_each_is_better_than_the_opposite_on_its_own_budgets() 
 
 def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
     swapped = replace(FOR_160, name="prior_15m"), replace(FOR_15, name="prior_160m")
-    assert not found("what is known of the budgets", all_of(*EVENS, FOR_45, *swapped)).holds
+    assert found("what is known of the budgets", all_of(*EVENS, FOR_45, *swapped)).verdict == "no"
     nothing = [replace(EVENS[1], name=one.name) for one in (FOR_15, FOR_45, FOR_160)]
-    assert not found("what is known of the budgets", all_of(*EVENS, *nothing)).holds
+    assert found("what is known of the budgets", all_of(*EVENS, *nothing)).verdict == "no"
     worse = weighted("prior_45m", 58, 68, 73)  # than equal weights, on the budgets that it is made for
     assert not found("what is known of the budgets", all_of(*EVENS, FOR_15, worse, FOR_160)).holds
     # Each is better than the opposite, and less than a point worse than equal weights: but it brings nothing.
@@ -307,7 +319,7 @@ def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
         weighted("prior_45m", 59.2, 69.5, 74),
         weighted("prior_160m", 57, 70, 75),
     )
-    assert not found("what is known of the budgets", all_of(*EVENS, *hardly)).holds
+    assert found("what is known of the budgets", all_of(*EVENS, *hardly)).verdict == "in part"
 
 
 def test_equal_weights_do_well_unless_others_are_much_better() -> None:

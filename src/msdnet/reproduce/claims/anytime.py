@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from msdnet.reproduce.claims.claim import NEARLY_ALL, ON_PAR, ON_PAR_CIFAR10, Claim, Finding, Results
+from msdnet.reproduce.claims.claim import NEARLY_ALL, ON_PAR, Claim, Finding, Results
 from msdnet.reproduce.claims.readings import Gains, against_each, in_steps, listed, over_budgets
 from msdnet.reproduce.claims.systems import ENSEMBLES, NAMES, PUBLISHED, published_fractalnet
 from msdnet.reproduce.comparison import ANYTIME_MSDNET, FRACTALNET, IDENTICAL, VARYING, WITH_CLASSIFIERS
@@ -14,9 +14,7 @@ from msdnet.reproduce.figure import Place, anytime
 __all__ = ["ABOVE_CLASSIFIERS", "CIFAR10", "CLAIMS", "ENSEMBLES_BEGIN_BETTER", "NEARLY_ALL_BUDGETS"]
 
 
-def _above_exits_of(
-    measured: Results, names: Sequence[str], published: Sequence[Place] = (), margin: float = ON_PAR
-) -> Finding:
+def _above_exits_of(measured: Results, names: Sequence[str], published: Sequence[Place] = ()) -> Finding:
     """At the cost of each exit. Those that cost more than MSDNet can spend must still be on par with its last answer.
 
     But not those of ensembles, which would go on to any cost: the paper's figures end about where MSDNet does.
@@ -24,7 +22,7 @@ def _above_exits_of(
     exits = {f"the exits of {NAMES[name]}": name for name in names}
 
     def holds(kind: str, found: Gains) -> bool:
-        return found.above(margin) if exits.get(kind) in ENSEMBLES else found.outperforms(margin, on_par=margin)
+        return found.above(ON_PAR) if exits.get(kind) in ENSEMBLES else found.outperforms(ON_PAR, on_par=ON_PAR)
 
     rivals = {kind: anytime([measured[name]]) for kind, name in exits.items()}
     msdnet = in_steps(measured[ANYTIME_MSDNET])
@@ -59,17 +57,22 @@ def _against_the_cheapest(measured: Results) -> tuple[float, str]:
 
 
 def _on_par_at_first(measured: Results) -> Finding:
-    """On par is neither above nor below. Exits beyond MSDNet's full cost are told and do not count, as above."""
+    """On par is neither above nor below."""
     first, words = _against_the_cheapest(measured)
+    return Finding(words, abs(first) < ON_PAR)
+
+
+def _above_a_second_network(measured: Results) -> Finding:
+    """Exits beyond MSDNet's full cost are told and do not count, as above."""
     later = [place for name in ENSEMBLES for place in anytime([measured[name]])[1:]]
     gains = in_steps(measured[ANYTIME_MSDNET]).gains(later)
-    return Finding(f"{words}; {gains.against('two networks or more')}", abs(first) < ON_PAR and gains.above(0))
+    return Finding(gains.against("two networks or more"), gains.above(0))
 
 
 def _ensembles_begin_better(measured: Results) -> Finding:
-    """Better is more than on par, which the claim above says of them."""
+    """By however little: the claim that they are on par there is of the same figure."""
     first, words = _against_the_cheapest(measured)
-    return Finding(words, first < -ON_PAR)
+    return Finding(words, first < 0)
 
 
 def _ensembles_gain_less(measured: Results) -> Finding:
@@ -114,12 +117,7 @@ ABOVE_CLASSIFIERS = Claim(
 CIFAR10 = Claim(
     "CIFAR-10, anytime: MSDNet outperforms all baselines by a significant margin",
     "B.2",
-    partial(
-        _above_exits_of,
-        names=(*VARYING, *WITH_CLASSIFIERS),
-        published=published_fractalnet("cifar10"),
-        margin=ON_PAR_CIFAR10,
-    ),
+    partial(_above_exits_of, names=(*VARYING, *WITH_CLASSIFIERS)),
     "anytime-cifar10",
 )
 CLAIMS = (
@@ -138,9 +136,15 @@ CLAIMS = (
     ABOVE_CLASSIFIERS,
     NEARLY_ALL_BUDGETS,
     Claim(
-        "anytime: on par with ensembles when the budget is very small, above them as soon as they need a second one",
+        "anytime: MSDNet is on par with ensembles when the budget is very small",
         "5.1",
         _on_par_at_first,
+        "anytime-cifar100",
+    ),
+    Claim(
+        "anytime: MSDNet outperforms an ensemble as soon as that needs a second network",
+        "5.1",
+        _above_a_second_network,
         "anytime-cifar100",
     ),
     ENSEMBLES_BEGIN_BETTER,

@@ -58,7 +58,10 @@ def _reduction(_: Results) -> Finding:
     reduced, full = (
         _millions(replace(preset_config(_ANYTIME), reduction=reduction))[-1] for reduction in ("blocks", "none")
     )
-    words = f"the anytime network takes {reduced:.1f} instead of {full:.1f} million multiply-adds to its last exit"
+    words = (
+        f"the anytime network takes {reduced:.1f} instead of {full:.1f} million multiply-adds to its last exit, in "
+        "training forward and backward; how accurate it is without was not measured"
+    )
     return Finding(words, reduced < full)
 
 
@@ -79,10 +82,24 @@ def _filters_of_densenets(_: Results) -> Finding:
         shares, parameters, cost = _share_at_full_size(name), _parameters(name), _millions(name)[-1]
         words.append(
             f"{written}: {shares:.0%} of the multiply-adds at full size, {parameters:.2f} M parameters, "
-            f"{cost:.0f} M multiply-adds"
+            f"{cost:.0f} M multiply-adds, {cost / parameters:.0f} for each parameter"
         )
-        found.append((shares, -parameters, cost))
+        found.append((shares, -parameters, cost, cost / parameters / 2))  # "greatly": twice as many for a parameter
     return Finding("; ".join(words), all(dense > residual for dense, residual in zip(*found, strict=True)))
+
+
+def _years(_: Results) -> Finding:
+    years = 1e12 * 0.1 / (365.25 * 24 * 3600)
+    return Finding(f"{years:,.0f} years", round(years, -1) == 3170)
+
+
+def _with_classifiers_cost(_: Results) -> Finding:
+    """About is within a tenth."""
+    costs = {"ResNet-MC": _millions("resnet_mc")[-1], "DenseNet-MC": _millions("densenet_mc")[-1]}
+    about = [abs(cost / 130 - 1) < 0.1 for cost in costs.values()]
+    words = ", ".join(f"{called} {cost:.0f} million" for called, cost in costs.items())
+    words += "; the heads, and the growth of the second, are our choice (see below)"
+    return Finding(words, all(about), in_part=any(about) and not all(about))
 
 
 def _share_at_full_size(name: str) -> float:
@@ -104,8 +121,10 @@ CLAIMS = (
     Claim("an MSDNet with less than 1 million parameters has a test error below 7.0% on CIFAR-10", "2", _small_model),
     Claim("network reduction reduces the computational cost of training and testing", "4.1", _reduction),
     Claim("lazy evaluation leaves out what the next classifier does not need", "4.1", _lazy_evaluation),
+    Claim("0.1 s more for each of a trillion images would add 3170 years", "1", _years),
+    Claim("ResNet-MC and DenseNet-MC both take about 1.3e8 multiply-adds", "5.1", _with_classifiers_cost),
     Claim(
-        "DenseNets apply more filters to high-resolution maps than ResNets: fewer parameters, but a greater cost",
+        "DenseNets apply more filters to high-resolution maps than ResNets: fewer parameters, a much greater cost",
         "5.3",
         _filters_of_densenets,
     ),

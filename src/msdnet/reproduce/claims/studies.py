@@ -121,8 +121,9 @@ def _gains_by_prior(measured: Results) -> list[list[float]]:
 
 def _prior_helps_where_it_should(measured: Results) -> Finding:
     """It holds if weights made for the smallest budgets are better for these than weights made for the largest, and the
-    other way round, by more than the margin; and if weights gain on the budgets that they are made for, on average
-    more than half of it, which is about what chance can bring to a mean of three, and lose more than it on none.
+    other way round, by more than the margin (in part); and if weights gain on the budgets that they are made for, on
+    average more than half of it, which is about what chance can bring to a mean of three, and on none lose more than
+    it.
 
     All three begin with the same seed, so that their luck may be the same: the words tell how far equal weights from
     three seeds are apart.
@@ -134,7 +135,8 @@ def _prior_helps_where_it_should(measured: Results) -> Finding:
     by_mean = [f"{listed(row)} at a mean of {mean / 1e6:.0f} M" for mean, row in zip(MEANS, rows, strict=True)]
     words = f"points of expected accuracy against equal weights, trained for {trained_for} M: {'; '.join(by_mean)}"
     words += f" ({_trained(measured)}; seeds of equal weights differ by up to {_spread_of_seeds(measured):.1f})"
-    return Finding(words, min(apart) > ON_PAR and min(own) > -ON_PAR and float(np.mean(own)) > ON_PAR / 2)
+    matter, gain = min(apart) > ON_PAR, min(own) > -ON_PAR and float(np.mean(own)) > ON_PAR / 2
+    return Finding(words, matter and gain, in_part=matter and not gain)
 
 
 def _equal_weights_do_well(measured: Results) -> Finding:

@@ -30,11 +30,4 @@ CLAIMS = (
         budgeted.CIFAR10,
         imagenet.ABOVE_SINGLE_NETWORKS,
     ),
-    _sum(
-        "budgeted: the cost can be reduced drastically at the accuracy of state-of-the-art networks",
-        "1",
-        budgeted.A_TENTH,
-        budgeted.FIVE_TIMES,
-        imagenet.TWO_TO_THREE_TIMES,
-    ),
 )

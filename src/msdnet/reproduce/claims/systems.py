@@ -14,10 +14,13 @@ __all__ = [
     "NAMES",
     "PUBLISHED",
     "best_of_msdnets",
+    "budgets_are_kept",
     "ensembles_are_no_better",
     "published_fractalnet",
     "within_budgets",
 ]
+
+_PRECISELY = 5  # per cent of a budget
 
 ENSEMBLES = (*VARYING, *IDENTICAL)
 PUBLISHED = "the published FractalNet-20"
@@ -49,6 +52,25 @@ def within_budgets(one: Measurement) -> Tradeoff:
 
 def published_fractalnet(dataset: str) -> list[Place]:
     return [place for curve in published_for(dataset, "single") for place in of_published(curve)([])]
+
+
+def budgets_are_kept(measured: Results, kinds: Mapping[str, Sequence[str]]) -> Finding:
+    """It holds if no budget that a system can spend is missed by more than a twentieth.
+
+    - kinds: names of systems, by how they are called together
+    """
+    words, holds = [], True
+    for called, names in kinds.items():
+        off = [
+            100 * (point.cost / point.budget - 1)
+            for one in measured.each(names)
+            for point in one.by("paper")
+            if point.budget <= one.whole_costs[-1]
+        ]
+        missed = sum(abs(share) >= _PRECISELY for share in off)
+        words.append(f"{called} {span(off)}% ({missed} of {len(off)} by {_PRECISELY}% or more)")
+        holds &= bool(off) and not missed
+    return Finding(f"what test images cost, off the budget: {', '.join(words)}", holds)
 
 
 def ensembles_are_no_better(measured: Results, members: Mapping[str, tuple[str, Sequence[str]]]) -> Finding:
