@@ -140,13 +140,22 @@ def test_a_page_shows_the_results_that_there_are(tmp_path: Path) -> None:
             assert row.endswith(("| yes |", "| in part |", "| no |")) == judged, row
         assert row.replace(r"\|", "").count("|") == 5, "four cells"
     star = next(row for claim, row in rows.items() if claim.experiment == "densenet-star")
-    assert r"DenseNet\* outperforms DenseNet" in star
+    assert r"DenseNets\* outperform DenseNets" in star
     others = {"accuracy_anytime", "accuracy_budgeted", "layout", "reduction", "plan"}
     drawn = {Path(path).stem for path in figures.drawings()} - others
     assert {"densenet_star_anytime", "densenet_star_budgeted", "ablation", "anytime_cifar100"} <= drawn
     assert "why_final" not in drawn, "nothing is measured of it"
     shown = "\n".join(figures.reproduced_figures())
     assert set(re.findall(r"\]\(figures/(\w+)\.svg\)", shown)) == drawn
+
+
+def test_what_is_said_of_imagenet_is_told_of_cifar100_without_a_verdict(tmp_path: Path) -> None:
+    make_up_results(tmp_path, "budgeted-cifar100")
+    asked = zip(CLAIMS, list(figures_of(tmp_path).claims_table())[2:], strict=True)
+    rows = [row for claim, row in asked if claim.elsewhere]
+    assert len(rows) == 2
+    for row in rows:
+        assert re.search(r"not at hand\. .* On CIFAR-100, where the paper does not say it: .*\d.* \| - \|$", row)
 
 
 def test_the_time_of_training_is_shared_by_what_was_trained_side_by_side(tmp_path: Path) -> None:
