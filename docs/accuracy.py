@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from msdnet.evaluation import standard_error
 from msdnet.models import find_bundle, model_names
-from msdnet.networks import create_network
+from msdnet.networks import outline
 from msdnet.published import Setting, published_for
 from msdnet.report.charts import Lines, Series
 
@@ -111,8 +110,7 @@ def models_table() -> Iterator[str]:
         bundle = find_bundle(name)
         manifest = bundle.manifest
         assert manifest.test is not None
-        with torch.device("meta"):
-            parameters = sum(parameter.numel() for parameter in create_network(manifest.network).parameters())
+        parameters = outline(manifest.network).parameter_count
         first, last = (f"{100 * manifest.test.accuracy[exit]:.1f}" for exit in (0, -1))
         data = manifest.provenance["data"]["dataset"].replace("cifar", "CIFAR-")
         yield (

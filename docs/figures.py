@@ -10,7 +10,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import torch
 from accuracy import (
     anytime_chart,
     anytime_cifar10,
@@ -26,7 +25,7 @@ from accuracy import (
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
 from msdnet.drawing import draw_svg
-from msdnet.networks import create_network
+from msdnet.networks import outline
 from msdnet.plan import Grid
 from msdnet.report.charts import PAPER, Lines, Pictures
 from msdnet.reproduce import (
@@ -78,18 +77,16 @@ def presets_table() -> Iterator[str]:
     yield "| preset | exits | layers | parameters | multiply-adds to the first exit | to the last |"
     yield "|---|---|---|---|---|---|"
     for name, config in PRESETS.items():
-        with torch.device("meta"):  # shapes are all that is needed
-            network = create_network(name)
-        parameters = sum(parameter.numel() for parameter in network.parameters())
+        network = outline(name)
         first, *_, last = network.costs(224 if config.stem == "imagenet" else 32)
         yield (
-            f"| `{name}` | {network.exit_count} | {config.depth} | {parameters / 1e6:.2f} M "
+            f"| `{name}` | {network.exit_count} | {config.depth} | {network.parameter_count / 1e6:.2f} M "
             f"| {first / 1e6:,.1f} M | {last / 1e6:,.1f} M |"
         )
 
 
 def costs_table() -> Iterator[str]:
-    network = create_network("cifar_anytime")
+    network = outline("cifar_anytime")
     yield "| exit | " + " | ".join(str(k) for k in range(1, network.exit_count + 1)) + " |"
     yield "|---" * (network.exit_count + 1) + "|"
     for name, lazy in (("lazy", True), ("whole layers", False)):
@@ -114,7 +111,7 @@ def engine_table() -> Iterator[str]:
     run = sorted(record["runs"], key=lambda run: run["time_saved"])[len(record["runs"]) // 2]  # of its median
     yield "| | multiply-adds per image | seconds | images/s |"
     yield "|---|---|---|---|"
-    full = create_network(record["preset"]).costs(32)[-1]
+    full = outline(record["preset"]).costs(32)[-1]
     for name, cost, seconds in (
         ("all to the last exit", full, run["full_seconds"]),
         ("within the budget", full / run["multiply_adds_saved"], run["seconds"]),

@@ -1,10 +1,13 @@
 """What several tests need: networks whose BN has seen data, how far apart logits are, small data, the command."""
 
 import io
+import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +51,27 @@ def close(logits: Tensor, reference: Tensor, scale: Tensor | None = None) -> boo
     """At most 1e-5 apart, relative to the exit's largest absolute logit (that of `scale`, where rows were dropped)."""
     largest = (reference if scale is None else scale).abs().max()
     return bool((logits - reference).abs().max() <= 1e-5 * largest)
+
+
+def in_a_child(act: Callable[[], object], seconds: float = 60) -> bool:
+    """Whether a forked process comes to its end by this, and in time."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and newer warn of every fork beside threads
+        child = os.fork()
+    if not child:
+        try:
+            act()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if (ended := os.waitpid(child, os.WNOHANG)) != (0, 0):
+            return ended == (child, 0)
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
 
 
 class ColouredSquares(ImageData):

@@ -7,12 +7,11 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from msdnet.checks import check_number, keep_checked, numbers
+from msdnet.checks import check_increasing, check_number, keep_checked, numbers
 
 __all__ = [
     "AnytimeCurve",
@@ -88,8 +87,7 @@ def _rising(costs: Sequence[float]) -> tuple[float, ...]:
     known = numbers("costs", costs, low=0)
     if not known:
         raise ValueError("costs must have at least one exit, got none")
-    if any(later <= earlier for earlier, later in pairwise(known)):
-        raise ValueError(f"costs must rise from exit to exit, got {known}")
+    check_increasing("costs", known)
     return known
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from msdnet.checks import check_whole, keep_checked, numbers, whole_numbers
+from msdnet.checks import check_increasing, check_whole, keep_checked, numbers, whole_numbers
 from msdnet.config import NetworkConfig, UnknownNetwork, described_network
 from msdnet.tables import from_mapping, make_tuples, table_from_json
 
@@ -151,8 +151,7 @@ class Manifest:
         for costs in ("costs", "whole_costs"):
             keep_checked(self, whole_numbers, costs)
             self._check_for_each_exit(costs, getattr(self, costs))
-            if list(getattr(self, costs)) != sorted(set(getattr(self, costs))):
-                raise ValueError(f"{costs} must rise from exit to exit, got {getattr(self, costs)}")
+            check_increasing(costs, getattr(self, costs))
         keep_checked(self, numbers, "temperatures", low=1e-6)
         self._check_for_each_exit("temperatures", self.temperatures)
         for part in ("held_out", "test"):
@@ -166,6 +165,12 @@ class Manifest:
     @property
     def exit_count(self) -> int:
         return len(self.costs if isinstance(self.network, UnknownNetwork) else self.network.exit_layers)
+
+    @property
+    def measured(self) -> dict[str, Measured]:
+        """What was measured, by the images that it was measured on."""
+        known = {"held-out": self.held_out, "test": self.test}
+        return {images: found for images, found in known.items() if found is not None}
 
     @property
     def file_names(self) -> list[str]:

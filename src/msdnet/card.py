@@ -64,20 +64,19 @@ def _data(told: Mapping[str, Any]) -> str:
 
 
 def _exits(manifest: Manifest) -> Iterator[str]:
-    columns = [part for part in ("held_out", "test") if getattr(manifest, part) is not None]
+    columns = manifest.measured
     if not columns:
         return
-    names = {"held_out": "held-out images", "test": "test images"}
     yield "## Exits"
     yield ""
     yield (
         "| exit | million multiply-adds | counting whole layers | "
-        + " | ".join(f"accuracy in %, {getattr(manifest, part).images:,} {names[part]}" for part in columns)
+        + " | ".join(f"accuracy in %, {found.images:,} {images} images" for images, found in columns.items())
         + " |"
     )
     yield "|---" * (3 + len(columns)) + "|"
     for exit, (cost, whole) in enumerate(zip(manifest.costs, manifest.whole_costs, strict=True)):
-        right = [f"{100 * getattr(manifest, part).accuracy[exit]:.2f}" for part in columns]
+        right = [f"{100 * found.accuracy[exit]:.2f}" for found in columns.values()]
         yield f"| {exit + 1} | {cost / 1e6:.2f} | {whole / 1e6:.2f} | " + " | ".join(right) + " |"
 
 

@@ -5,7 +5,8 @@ Every error names the field, what it got and what it takes. Knows nothing of wha
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from numbers import Real
 from typing import SupportsIndex
 
@@ -14,6 +15,7 @@ from msdnet.naming import shortened
 __all__ = [
     "check_choice",
     "check_flag",
+    "check_increasing",
     "check_number",
     "check_same",
     "check_whole",
@@ -49,6 +51,11 @@ def check_number(
         finite = "finite and " if math.isinf(value) else ""
         raise ValueError(f"{name} must be {finite}{bounds}, got {value!r}")
     return value
+
+
+def check_increasing(name: str, values: Sequence[float]) -> None:
+    if any(later <= earlier for earlier, later in pairwise(values)):
+        raise ValueError(f"{name} must increase from one to the next, got {values}")
 
 
 def check_flag(name: str, value: object) -> None:

@@ -240,14 +240,10 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """What cannot be kept is better told before the training."""
         if self.budget is None:
             return
-        import torch
-
-        from msdnet.networks import create_network
+        from msdnet.networks import outline
 
         side, _, channels = shape
-        with torch.device("meta"):
-            network = create_network(network_config(self.network, classes=classes, input_channels=channels))
-        costs = network.costs(side)
+        costs = outline(self.network, classes=classes, input_channels=channels).costs(side)
         if isinstance(self.budget, str):
             parse_budget(self.budget, costs[0], costs[-1])
         else:

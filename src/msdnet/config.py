@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, get_args
 
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, keep_checked, whole_numbers
+from msdnet.checks import (
+    check_choice,
+    check_flag,
+    check_increasing,
+    check_number,
+    check_whole,
+    keep_checked,
+    whole_numbers,
+)
 from msdnet.naming import Registry
 from msdnet.tables import from_mapping
 
@@ -256,8 +264,7 @@ class MSDNetConfig(NetworkConfig, kind="msdnet"):
     def _check_exits(self) -> None:
         if not self.exits:
             raise ValueError("exits must name at least one layer, got none")
-        if any(later <= earlier for earlier, later in zip(self.exits, self.exits[1:], strict=False)):
-            raise ValueError(f"exits must increase from one to the next, got {self.exits}")
+        check_increasing("exits", self.exits)
         if self.layers is None:
             return
         keep_checked(self, check_whole, "layers")

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from msdnet.amounts import Amount, parse_budget
 from msdnet.anytime import AnytimeCurve
 from msdnet.checks import check_choice, check_whole
-from msdnet.files import CIFAR, Labelled, TrainedOn
+from msdnet.files import Labelled
 from msdnet.pixels import Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, accuracy_of, judge_probabilities
 from msdnet.runtime import Model
@@ -153,9 +153,9 @@ class Evaluation:
         - exit_indices: (images), from 0; the exits of a `Result` count from 1
         """
         chosen, last = np.asarray(exit_indices), self.correct.shape[1] - 1
-        whole = chosen.shape == (self.images,) and np.issubdtype(chosen.dtype, np.integer)
-        if not whole or not 0 <= chosen.min() <= chosen.max() <= last:
-            got = f"{chosen.min()} to {chosen.max()}" if whole else f"{chosen.dtype} {chosen.shape}"
+        one_each = chosen.shape == (self.images,) and np.issubdtype(chosen.dtype, np.integer)
+        if not one_each or not 0 <= chosen.min() <= chosen.max() <= last:
+            got = f"{chosen.min()} to {chosen.max()}" if one_each else f"{chosen.dtype} {chosen.shape}"
             raise ValueError(
                 f"exit_indices must be whole numbers from 0 to {last} for {self.images:,} images, got {got}"
             )
@@ -234,18 +234,14 @@ def budget_point(
     )
 
 
-def trained_on(model: Model) -> list[TrainedOn]:
-    """What the model tells of the folder that it was trained on: nothing if that is not known, or CIFAR.
+def trained_on(model: Model) -> list[tuple[str, ...]]:
+    """What the model tells of the folder that it was trained on: names of some of its images, as digests. Nothing if it
+    was trained on something else.
 
     With it `open_labelled` tells that folder, of which the test images are to be taken, from others.
     """
-    provenance = model.manifest.provenance
-    data = provenance.get("data", {})
-    if "held_out_sha256" not in provenance or data.get("dataset") in CIFAR:
-        return []
-    # As it was asked for; of data that were opened by others, as it came out.
-    held_out, seed = ({**provenance, **data}.get(key) for key in ("held_out", "held_out_seed"))
-    return [TrainedOn(provenance["held_out_sha256"], held_out, seed or 0, tuple(provenance.get("some_names", ())))]
+    names = tuple(model.manifest.provenance.get("some_names", ()))
+    return [names] if names else []
 
 
 def evaluate(

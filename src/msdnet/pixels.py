@@ -22,6 +22,7 @@ __all__ = [
     "FORMATS",
     "HEAD",
     "OTHER_ENDINGS",
+    "BadPixelError",
     "Box",
     "Unreadable",
     "centre",
@@ -157,8 +158,19 @@ def picture(pixels: NDArray[Any]) -> Image.Image:
     return Image.fromarray(levels[..., 0] if levels.shape[2] == 1 else levels)
 
 
+class BadPixelError(ValueError):
+    """What is wrong with a pixel, and which of several images has it."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message, row)
+        self.row = row
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def check_pixels(name: str, images: NDArray[Any]) -> None:
-    """Bytes, or numbers from 0 to 1."""
+    """Of several images (N, ...): bytes, or numbers from 0 to 1."""
     if images.dtype == np.uint8:
         return
     if not np.issubdtype(images.dtype, np.floating):
@@ -167,9 +179,16 @@ def check_pixels(name: str, images: NDArray[Any]) -> None:
         return
     low, high = images.min(), images.max()
     if not np.isfinite(low) or not np.isfinite(high):  # where one is not a number, neither of them is
-        raise ValueError(f"{name} must be finite, got {'NaN' if np.isnan(low) else 'infinity'}")
+        got = "NaN" if np.isnan(low) else "infinity"
+        raise BadPixelError(f"{name} must be finite, got {got}", _first_row(~np.isfinite(images)))
     if not 0 <= low <= high <= 1:
-        raise ValueError(f"floating-point {name} must be from 0 to 1, got {low:g} to {high:g}")
+        said = f"floating-point {name} must be from 0 to 1, got {low:g} to {high:g}"
+        raise BadPixelError(said, _first_row((images < 0) | (images > 1)))
+
+
+def _first_row(bad: NDArray[np.bool_]) -> int:
+    """(N, ...): the first that has one."""
+    return int(np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))[0])
 
 
 def reason(error: Exception) -> str:

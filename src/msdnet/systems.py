@@ -5,10 +5,19 @@ Knows configs only, as the presets do.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
-from msdnet.checks import check_choice, check_flag, check_number, check_whole, keep_checked, numbers, whole_numbers
+from msdnet.checks import (
+    check_choice,
+    check_flag,
+    check_increasing,
+    check_number,
+    check_whole,
+    keep_checked,
+    numbers,
+    whole_numbers,
+)
 from msdnet.config import NetworkConfig
 from msdnet.naming import Registry
 
@@ -302,8 +311,7 @@ def _check_layers(layers: int, beside: int) -> None:
 def _exits(exits: object, last: int, part: str) -> tuple[int, ...]:
     """Parts of a network that carry an intermediate classifier."""
     chosen = whole_numbers("exits", exits)
-    if any(later <= earlier for earlier, later in pairwise(chosen)):
-        raise ValueError(f"exits must increase from one to the next, got {chosen}")
+    check_increasing("exits", chosen)
     if chosen and chosen[-1] >= last:
         raise ValueError(f"exits must lie before the last {part}, {last}, which always has one; got {chosen}")
     return chosen

@@ -77,7 +77,7 @@ def from_mapping(cls: type[T], values: object, what: str = "") -> T:
     """A dataclass from plain values (of JSON or TOML); fields that are dataclasses take mappings of their own.
 
     What is missing takes its default; what is unknown, or missing without a default, is refused. Errors begin with
-    `what` is made, unless the caller tells it.
+    `what`, where it is given.
     """
     begin = f"{what}: " if what else ""
     if not isinstance(values, Mapping):

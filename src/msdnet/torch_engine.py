@@ -41,7 +41,7 @@ class TorchEngine(Engine):
     """Runs on the device that torch has.
 
     - device: cpu, cuda, cuda:1, ...; by default a GPU if there is one
-    - precision: of the arithmetic on a GPU; the weights are in full precision
+    - precision: of the arithmetic; the weights are in full precision. tf32 is of GPUs alone
     """
 
     def __init__(self, bundle: Bundle, *, device: str | None = None, precision: Precision = "float32") -> None:

@@ -262,7 +262,7 @@ def test_what_would_change_nothing_is_refused(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "RUN").mkdir()
     facts = {"data": {"dataset": "cifar10"}, "network": {}, "recipe": {}, "seed": 0, "images": {}}
-    (tmp_path / "RUN/run.json").write_text(json.dumps(facts))
+    (tmp_path / "RUN/run.json").write_text(json.dumps(facts | {"precision": "float32", "resize": 32}))
     refused = run_here(*arguments.split())
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"msdnet: {message}")
@@ -448,6 +448,18 @@ def test_unreadable_images_stop_nothing_after_training(place: Path, tmp_path: Pa
     done = run(*report, skip)
     assert done.returncode == 0, done.stderr
     assert f"On {data.size('test') - 1} images" in (tmp_path / "report.html").read_text()
+
+
+def test_a_run_is_reported_on_by_the_images_of_another_folder(place: Path, tmp_path: Path) -> None:
+    """Its own, which its bundle is made with, are where they were."""
+    other = tmp_path / "other"
+    for photo in sorted((place / "photos").rglob("*.png"))[::7]:
+        (other / photo.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(photo, other / photo.parent.name / f"other{photo.name}")
+    count = len(list(other.rglob("*.png")))
+    done = run("report", str(place / "run"), "--data", str(other), "--out", str(tmp_path / "report.html"))
+    assert done.returncode == 0, done.stderr
+    assert f"On {count} images" in (tmp_path / "report.html").read_text()
 
 
 def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_path: Path) -> None:

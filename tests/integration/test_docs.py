@@ -22,7 +22,7 @@ from msdnet.bundle import CARD, HELD_OUT, Bundle
 from msdnet.card import write_card
 from msdnet.models import find_bundle, model_names
 from msdnet.reproduce import CLAIMS, EXPERIMENTS, Gallery, read_measurement
-from msdnet.reproduce.gallery import ShownClass
+from msdnet.reproduce.gallery import ShownClass, fingerprint
 from msdnet.reproduce.studies import MEANS, expected_accuracy, prior_names
 from msdnet.samples import cifar10
 from tests.helpers import TINY, tiny_bundle
@@ -191,6 +191,7 @@ def test_the_gallery_is_shown_where_it_was_made(tmp_path: Path) -> None:
         left=(400, 600),
         right=(300, 400),
         classes=(cats,),
+        shown_sha256=fingerprint(cifar10(), (cats,)),
         made_by={},
     )
     gallery.save(tmp_path / "gallery.json")

@@ -101,7 +101,7 @@ def test_accuracy_is_a_loss_turned_over() -> None:
         (lambda: AnytimeCurve((), ()), "costs must have at least one exit, got none"),
         (lambda: answer_probabilities([], Uniform(low=0, high=1)), "costs must have at least one exit, got none"),
         (lambda: AnytimeCurve((1, 2), (0.5,)), "costs and accuracies must go together, got 2 and 1"),
-        (lambda: AnytimeCurve((2, 2), (0.5, 0.6)), r"costs must rise from exit to exit, got \(2, 2\)"),
+        (lambda: AnytimeCurve((2, 2), (0.5, 0.6)), r"costs must increase from one to the next, got \(2, 2\)"),
         (lambda: AnytimeCurve((1, math.nan), (0.5, 0.6)), "each of costs must be at least 0, got nan"),
         (lambda: AnytimeCurve((1, 2), (0.5, math.nan)), "each of accuracies must be at least 0, got nan"),
         (lambda: CURVE.at([1.0, math.nan]), "budgets must be numbers, got NaN"),

@@ -146,6 +146,7 @@ def test_refuses(images: Any, labels: Any, error: type[Exception], message: str)
         ({"subset": 0}, ValueError, "subset must be at least 1, got 0"),
         ({"subset": -5}, ValueError, "subset must be at least 1, got -5"),
         ({"subset": 0.5}, TypeError, "subset must be a whole number, got 0.5"),
+        ({"held_out": 0.1}, TypeError, "held_out must be a whole number, got 0.1"),
         ({"padding": -1}, ValueError, "padding must be at least 0, got -1"),
         ({"held_out_seed": "x"}, TypeError, "held_out_seed must be a whole number, got 'x'"),
     ],

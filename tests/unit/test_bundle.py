@@ -73,7 +73,7 @@ def test_a_manifest_of_a_newer_version_says_so(copied: Path) -> None:
     [
         (lambda v: v.pop("costs"), "must have the field 'costs'"),
         (lambda v: v.update(costs=v["costs"][:-1]), "costs must have a number for each of 3 exits"),
-        (lambda v: v.update(costs=v["costs"][::-1]), "costs must rise"),
+        (lambda v: v.update(costs=v["costs"][::-1]), "costs must increase"),
         (lambda v: v.update(classes=["one"]), "classes must be 3 names, got 1"),
         (lambda v: v["images"].update(std=[0.1, 0.0, 0.1]), "std must be"),
         (lambda v: v["images"].update(mean=[0.1]), "1 or 3 channels"),

@@ -29,7 +29,7 @@ from msdnet.bundle import WEIGHTS
 from msdnet.extras import install
 from msdnet.runtime import Result
 from msdnet.training import Interrupted
-from tests.helpers import TINY
+from tests.helpers import TINY, in_a_child
 
 # A fit takes half a second, most of it for the export.
 SMALLEST = MSDNetConfig(
@@ -256,12 +256,13 @@ def test_the_bundle_of_the_model_is_there_as_long_as_the_model(fitted: MSDNetCla
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_leaves_its_parents_bundle_alone(fitted: MSDNetClassifier) -> None:
     own = pickle.loads(pickle.dumps(fitted))
-    child = os.fork()
-    if not child:
+
+    def let_go() -> None:
+        nonlocal own
         del own
         gc.collect()
-        os._exit(0)
-    assert os.waitpid(child, 0) == (child, 0), "the child let go of its copy, and ended well"
+
+    assert in_a_child(let_go)
     assert own.model_.bundle.folder.is_dir()
     assert msdnet.load(own.model_.bundle.folder).classes == own.model_.classes
 

@@ -3,9 +3,11 @@
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from msdnet.errors import FileError, NewerFormatError, of_file, path_of, reason_of, text_of
+from msdnet.pixels import BadPixelError, check_pixels
 
 PATH = Path("a/run.json")
 
@@ -31,6 +33,15 @@ def test_a_copy_of_an_error_says_the_same() -> None:
         copied = pickle.loads(pickle.dumps(kind(PATH, "cut short")))
         assert type(copied) is kind
         assert (str(copied), copied.path) == ("a/run.json: cut short", PATH)
+
+
+def test_a_copy_of_an_error_about_a_pixel_says_the_same() -> None:
+    images = np.zeros((3, 2, 2, 1))
+    images[1] = 255
+    with pytest.raises(BadPixelError) as raised:
+        check_pixels("X", images)
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copied), copied.row) == ("floating-point X must be from 0 to 1, got 0 to 255", 1)
 
 
 def test_what_is_refused_of_a_file_is_told_as_of_it_once() -> None:

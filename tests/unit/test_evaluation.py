@@ -15,9 +15,10 @@ from PIL import Image
 import msdnet
 from msdnet.amounts import parse_budget, parse_budgets
 from msdnet.bundle import Bundle
+from msdnet.cli.inputs import open_images
 from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint, Evaluation, best_of, evaluate, trained_on
-from msdnet.files import Labelled, Part, TrainedOn, fingerprint, open_labelled
+from msdnet.files import Labelled, Part, fingerprint, open_labelled
 from msdnet.models import find_bundle, model_names
 from msdnet.policy import METHODS, Method
 from msdnet.samples import cifar10
@@ -287,41 +288,25 @@ def squares_in(folder: Path, *names: str, count: int = 40) -> None:
             Image.new("RGB", (20, 20), (k, 2 * k, 90)).save(folder / name / f"{k}.png")
 
 
-@pytest.mark.parametrize("held_out", [None, 7])
-def test_only_the_folder_of_the_training_is_divided(tmp_path: Path, held_out: int | None) -> None:
+def test_only_the_folder_of_the_training_is_divided(tmp_path: Path) -> None:
     own, new, some = (tmp_path / name for name in ("own", "new", "some"))
     squares_in(own, "ant", "bee", "cow")
     squares_in(new, "ant", "bee", "cow", count=41)
     squares_in(some, "cow", count=5)
-    data = FolderData(own, crop_size=16, workers=0, held_out=held_out, held_out_seed=3)
-    trained_on = [TrainedOn(fingerprint(data.held_out_indices), held_out, 3)]
-    known = {"classes": data.classes, "trained_on": trained_on}
-    assert len(open_labelled(own, **known).labels) == data.size("test") < 30  # type: ignore[arg-type]
+    for path in new.rglob("*.png"):
+        path.rename(path.with_name(f"photo{path.name}"))
+    data = FolderData(own, crop_size=16, workers=0, held_out=7, held_out_seed=3)
+    assert len(open_labelled(own, classes=data.classes, trained_on=[data.some_names]).labels) == data.size("test") < 30
     for folder, count in ((new, 123), (some, 5)):
         with pytest.warns(UserWarning, match=rf"{folder}: not the folder .* all {count} images"):
-            found = open_labelled(folder, **known)  # type: ignore[arg-type]
+            found = open_labelled(folder, classes=data.classes, trained_on=[data.some_names])
         assert (len(found.labels), found.classes, found.name) == (count, data.classes, f"{folder.name}, all images")
         assert found.labels.tolist() == sorted(found.labels)
         assert found.labels[-1] == 2
         assert len(open_labelled(folder, classes=data.classes, trained_on=[]).labels) == count, "and without a word"
     squares_in(new, "dog", count=1)
     with pytest.raises(ValueError, match=r"new: 'dog' not among the 3 classes: 'ant', 'bee', 'cow'"):
-        open_labelled(new, **known)  # type: ignore[arg-type]
-
-
-def test_a_folder_divided_by_the_bytes_of_its_names_is_refused(tmp_path: Path) -> None:
-    """As it was before names had one form: to take it for a new folder would test what was trained on."""
-    for index in range(30):
-        path = tmp_path / "own" / ("ant", "bee")[index % 2] / f"e\u0301{index}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (20, 20)).save(path)
-    names = [str(path.relative_to(tmp_path / "own")) for path in (tmp_path / "own").rglob("*.png")]
-    by_bytes = sorted(hashlib.sha256(name.encode()).digest()[:8].hex() for name in names)[:16]
-    known = [TrainedOn("abc", 5, 0, tuple(by_bytes))]
-    with pytest.raises(
-        ValueError, match=r"own: a model was trained on these images by an earlier version.*train it anew"
-    ):
-        open_labelled(tmp_path / "own", classes=("ant", "bee"), trained_on=known)
+        open_labelled(new, classes=data.classes, trained_on=[data.some_names])
 
 
 def test_a_folder_that_has_changed_since_the_training_is_still_known(tmp_path: Path) -> None:
@@ -330,7 +315,7 @@ def test_a_folder_that_has_changed_since_the_training_is_still_known(tmp_path: P
     squares_in(other, "ant", "bee", "cow", count=5)
     data = FolderData(own, crop_size=16, workers=0, held_out=20)
     training = {str(own / path) for part in ("train", "held_out") for path in data.paths(part)}
-    known = [TrainedOn(fingerprint(data.held_out_indices), 20, 0, data.some_names)]
+    known = [data.some_names]
     for path in (own / "ant" / "new.png", *(own / "bee" / f"new{k}.png" for k in range(40))):
         Image.new("RGB", (20, 20)).save(path)
     grown = open_labelled(own, classes=data.classes, trained_on=known)
@@ -369,27 +354,31 @@ def test_a_folder_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         open_labelled(None, "folder")
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        ({"dataset": "folder", "held_out": None, "held_out_seed": 3}, [TrainedOn("abc", None, 3)]),
-        ({"name": "photos"}, [TrainedOn("abc", 12, 5)]),  # opened by others
-        ({"dataset": "cifar10", "held_out": None, "held_out_seed": 0}, []),
-    ],
-)
-def test_a_model_tells_which_folder_it_was_trained_on(tiny: Bundle, data: dict[str, object], expected: object) -> None:
+@pytest.mark.parametrize("data", [{"name": "own"}, {"dataset": "folder", "held_out": 7, "held_out_seed": 3}])
+def test_held_out_images_are_found_however_the_training_was_given_them(
+    tiny: Bundle, tmp_path: Path, data: dict[str, object]
+) -> None:
+    """What was opened by others tells only how it came out."""
+    squares_in(tmp_path, *CLASSES)
+    split = FolderData(tmp_path, crop_size=16, workers=0, held_out=7, held_out_seed=3)
+    told = {"held_out": 7, "held_out_seed": 3, "held_out_sha256": fingerprint(split.held_out_indices), "data": data}
     model = msdnet.load(tiny.folder)
-    told = {"data": data, "held_out_sha256": "abc", "held_out": 12, "held_out_seed": 5}
     model.manifest = dataclasses.replace(model.manifest, provenance=told)
-    assert trained_on(model) == expected
-    model.manifest = dataclasses.replace(model.manifest, provenance=told | {"some_names": ["12", "34"]})
-    assert [one.names for one in trained_on(model)] == [("12", "34")] * len(trained_on(model))
-    model.manifest = dataclasses.replace(model.manifest, provenance={"data": data})
+    assert len(open_images([model], str(tmp_path), None, "held_out").labels) == 7
+
+
+def test_a_model_tells_which_folder_it_was_trained_on(tiny: Bundle) -> None:
+    """Arrays, or CIFAR, have no names: nothing is said of them, and a folder is not taken for one that has changed."""
+    model = msdnet.load(tiny.folder)
+    told = {"data": {"name": "photos"}, "held_out_sha256": "abc", "held_out": 12, "held_out_seed": 5, "some_names": []}
+    model.manifest = dataclasses.replace(model.manifest, provenance=told)
     assert trained_on(model) == []
+    model.manifest = dataclasses.replace(model.manifest, provenance=told | {"some_names": ["12", "34"]})
+    assert trained_on(model) == [("12", "34")]
 
 
-@pytest.mark.parametrize("trained_on", [[], [TrainedOn("abc", 12, 5)]])
-def test_a_folder_of_images_alone_has_no_classes(tmp_path: Path, trained_on: list[TrainedOn]) -> None:
+@pytest.mark.parametrize("trained_on", [[], [("12", "34")]])
+def test_a_folder_of_images_alone_has_no_classes(tmp_path: Path, trained_on: list[tuple[str, ...]]) -> None:
     Image.new("RGB", (8, 8)).save(tmp_path / "loose.png")
     with pytest.raises(ValueError, match=r"no images in folders that are called like classes; expected train/CLASS/\*"):
         open_labelled(tmp_path, classes=CLASSES, trained_on=trained_on)

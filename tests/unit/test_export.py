@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import msdnet
-from msdnet.bundle import HELD_OUT, RUN
+from msdnet.bundle import HELD_OUT
 from msdnet.data import DataConfig, open_data
 from msdnet.data.folder import FolderData
 from msdnet.export import export_run
 from msdnet.runtime.tensors import read_tensors
-from msdnet.training import Recipe, resume, train
+from msdnet.training import Recipe, train
 from msdnet.training.display import Display
 from msdnet.training.record import describe_data
 from tests.helpers import TINY, ColouredSquares, run_here
@@ -53,24 +53,6 @@ def test_the_run_tells_it_where_no_data_are_at_hand(run: Path, tmp_path: Path) -
     bundle = export_run(run, tmp_path / "bundle", held_out=False, device="cpu")
     assert bundle.manifest.images.resize == 30
     assert "resize" not in bundle.manifest.provenance
-
-
-def test_a_run_that_does_not_tell_it_goes_on_and_is_exported_all_the_same(
-    run: Path, photos: DataConfig, tmp_path: Path
-) -> None:
-    facts = json.loads((run / RUN).read_text())
-    assert facts.pop("resize") == 30
-    old = tmp_path / "old"
-    old.mkdir()
-    for file in run.iterdir():
-        if file.is_file():
-            (old / file.name).write_bytes(file.read_bytes())
-    (old / RUN).write_text(json.dumps(facts))
-    resume(old, data=open_data(photos), device="cpu", test=True)
-    given = export_run(old, tmp_path / "given", data=open_data(photos), device="cpu")
-    assert given.manifest.images.resize == 30
-    (old / RUN).write_text(json.dumps(facts | {"data": {"dataset": "folder", "resize": None}}))
-    assert export_run(old, tmp_path / "usual", held_out=False, device="cpu").manifest.images.resize == 14
 
 
 def test_images_that_are_taken_as_they_are_are_not_resized_to_more(tmp_path: Path) -> None:

@@ -143,8 +143,8 @@ def test_of_many_the_bad_image_is_named() -> None:
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (np.full((8, 8, 3), np.nan), "NaN or infinity"),
-        (np.full((8, 8, 3), np.inf), "NaN or infinity"),
+        (np.full((8, 8, 3), np.nan), "pixels must be finite, got NaN"),
+        (np.full((8, 8, 3), np.inf), "pixels must be finite, got infinity"),
         (np.full((8, 8, 3), 7.0), "from 0 to 1, got 7"),
         (np.zeros((8, 8, 3), np.int64), "bytes .uint8. or floating-point"),
         (np.zeros((8, 8, 4), np.uint8), "must have 3 channels"),

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,12 @@ from msdnet.evaluation import BudgetPoint
 from msdnet.policy import METHODS
 from msdnet.published import published_for
 from msdnet.report.charts import PAPER
-from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, check_comparable, draw, find_experiment, make_plan
+from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, draw, find_experiment, make_plan
 from msdnet.reproduce.drawing import figure_table, measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, averaged, budgeted, computed, envelope, sizes
 from msdnet.reproduce.measure import measure
-from msdnet.reproduce.measurement import Measurement, read_measurement
-from msdnet.reproduce.subjects import Joint, Trained, trained_for
+from msdnet.reproduce.measurement import Measurement, Refused, check_each, read_measurement
+from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.workshop import Failure
 from msdnet.training import Interrupted, Recipe, load_run
 from msdnet.training.recipe import Optimiser
@@ -37,6 +37,12 @@ from tests.helpers import SMALL_SYSTEMS
 
 CLASSES = 5
 RECIPE = Recipe(epochs=2, batch_size=16, optimiser=Optimiser(learning_rate=0.05))
+
+
+def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], training_images: int | None = None) -> None:
+    refused = Refused()
+    check_each(measured, refused, training_images)
+    refused.tell()
 
 
 def trained(system: str, **changes: Any) -> Trained:

@@ -2,6 +2,8 @@
 
 import copy
 import dataclasses
+import gc
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,13 +22,13 @@ from msdnet.bundle import Bundle, ImageSpec
 from msdnet.device import pick_device
 from msdnet.policy import FixedThresholds, HardBudget, Policy, PolicyFamily
 from msdnet.runtime import Engine, Model, OnnxEngine, Room, State, answers
-from msdnet.runtime.anytime import steps
+from msdnet.runtime.anytime import Deadline, steps
 from msdnet.runtime.engine import Launched
 from msdnet.runtime.images import pixels_of
 from msdnet.runtime.model import FAMILIES
 from msdnet.runtime.profile import Profile, profile
 from msdnet.runtime.shared import Stopwatch
-from tests.helpers import tiny_bundle
+from tests.helpers import in_a_child, tiny_bundle
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (50, 12, 12, 3), dtype=np.uint8)
 
@@ -94,6 +96,22 @@ def test_a_stage_is_numbered_as_the_graph_takes_it(model: Model) -> None:
     state = model.engine.begin(IMAGES)
     narrow = dataclasses.replace(state, exits_done=np.int32(0))  # type: ignore[arg-type]
     np.testing.assert_array_equal(model.engine.advance(narrow)[0], model.engine.advance(state)[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_can_use_an_engine_and_let_go_of_it(tiny: Bundle) -> None:
+    engine = OnnxEngine(tiny, threads=4)
+    expected = run_all(engine, IMAGES)
+    time.sleep(0.5)  # until its threads rest: those that still look for work would not be waited for
+
+    def use() -> None:
+        nonlocal engine
+        for one, other in zip(run_all(engine, IMAGES), expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+        del engine
+        gc.collect()
+
+    assert in_a_child(use)
 
 
 # A state belongs to whoever has it
@@ -912,7 +930,8 @@ def test_a_machine_that_is_busier_than_it_was_answers_from_an_earlier_exit() -> 
         engine.now = 0.0
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(time, "perf_counter", lambda: engine.now)
-            assert [step.exit for step in steps(engine, image, ("a", "b"), "largest", end, profiled)] == exits
+            found = steps(engine, image, ("a", "b"), "largest", Deadline(end, profiled), start=0.0)
+            assert [step.exit for step in found] == exits
 
 
 class Hindered(Timed):
@@ -962,7 +981,7 @@ def test_what_the_caller_does_between_answers_makes_no_machine_slow(monkeypatch:
     engine, image = Timed(exits=3), np.zeros((1, 1, 1), np.uint8)
     monkeypatch.setattr(time, "perf_counter", lambda: engine.now)
     seen = []
-    for step in steps(engine, image, ("a", "b"), "largest", 0.3, (0.02,) * 3):
+    for step in steps(engine, image, ("a", "b"), "largest", Deadline(0.3, (0.02,) * 3), start=0.0):
         seen.append(step.exit)
         engine.now += 0.1
     assert seen == [1, 2, 3]
@@ -971,7 +990,8 @@ def test_what_the_caller_does_between_answers_makes_no_machine_slow(monkeypatch:
 def test_a_machine_that_was_busy_when_it_was_profiled_is_not_thought_slow_for_ever() -> None:
     quick = Counting(exits=3)
     image, busy = np.zeros((1, 1, 1), np.uint8), (1.0, 1.0, 1.0)  # a second for each stage, in the profile
-    found = steps(quick, image, ("a", "b"), "largest", time.perf_counter() + 0.5, busy)
+    now = time.perf_counter()
+    found = steps(quick, image, ("a", "b"), "largest", Deadline(now + 0.5, busy), start=now)
     assert [step.exit for step in found] == [1, 2, 3]
 
 

@@ -183,21 +183,6 @@ def test_a_run_keeps_its_precision_wherever_it_goes_on(tmp_path: Path, monkeypat
         assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 
-def test_a_run_that_tells_no_precision_goes_on_in_what_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before precisions were told, a CPU had float32."""
-    monkeypatch.setenv("MSDNET_PRECISION", "float32")
-    run(tmp_path / "whole")
-    with pytest.raises(Interrupted):
-        run(tmp_path / "parts", display=StopAt(7))
-    facts = json.loads((tmp_path / "parts/run.json").read_text())
-    del facts["precision"]
-    (tmp_path / "parts/run.json").write_text(json.dumps(facts))
-    monkeypatch.setenv("MSDNET_PRECISION", "bfloat16")
-    go_on(tmp_path / "parts")
-    whole, parts = weights(tmp_path / "whole"), weights(tmp_path / "parts")
-    assert all(torch.equal(whole[name], parts[name]) for name in whole)
-
-
 @pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++"))), reason="there is no C++ compiler")
 @pytest.mark.parametrize("balanced", [False, True])
 def test_compiled_kernels_learn_the_same(balanced: bool) -> None:
@@ -514,7 +499,7 @@ def test_divergence_in_the_last_step_of_an_epoch_is_named_by_that_epoch(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "not that of a run: no data, images, network, recipe, seed in it"),
+        ("{}", "not that of a run: no data, images, network, precision, recipe, resize, seed in it"),
         ('{"seed": 1', "run.json: not JSON"),
         ("[]", "must be a table of fields, got list"),
     ],

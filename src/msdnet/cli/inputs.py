@@ -33,7 +33,9 @@ def open_images(models: "Sequence[Model]", data: str | None, dataset: str | None
         if dataset not in (None, "cifar10"):
             raise ValueError(f"the samples are of cifar10: --dataset {dataset} goes with other data")
         return samples.cifar10()
-    known: dict[str, Any] = dict(models[0].manifest.provenance.get("data", {}))
+    provenance = models[0].manifest.provenance
+    # How images were held out, as it was asked for; of data that were opened by others, as it came out.
+    known: dict[str, Any] = {**provenance, **provenance.get("data", {})}
     dataset = dataset or (known.get("dataset") if data is None else None)
     split = {key: known[key] for key in ("held_out", "held_out_seed") if known.get(key) is not None}
     try:
@@ -84,6 +86,6 @@ def read_network(name: str) -> str | NetworkConfig:
     if not name.endswith(".json"):
         return name
     try:
-        return NetworkConfig.from_json(Path(name).read_text())
+        return NetworkConfig.from_json(Path(name).read_text(encoding="utf-8"))
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from error

@@ -144,17 +144,15 @@ def _show_grid(name: str, config: MSDNetConfig, svg: Path | None) -> None:
 
 def _count(config: NetworkConfig, image_size: int) -> _Counts:
     with needed_for("--image-size"):
-        from msdnet.networks import create_network
+        from msdnet.networks import outline
 
-        network = create_network(config)
-    parameters = sum(tensor.numel() for tensor in network.parameters())
-    return _Counts(network.costs(image_size), network.costs(image_size, lazy=False), parameters)
+        network = outline(config)
+    return _Counts(network.costs(image_size), network.costs(image_size, lazy=False), network.parameter_count)
 
 
 def _print_exits(manifest: "Manifest") -> None:
-    measured = {"held-out": manifest.held_out, "test": manifest.test}
-    known = {name: values.accuracy for name, values in measured.items() if values is not None}
-    _print_of_exits(manifest.costs, manifest.whole_costs, known)
+    accuracies = {images: found.accuracy for images, found in manifest.measured.items()}
+    _print_of_exits(manifest.costs, manifest.whole_costs, accuracies)
 
 
 def _print_of_exits(

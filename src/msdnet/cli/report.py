@@ -69,8 +69,7 @@ def report(
     if data is None:
         refuse_useless("a report without --data", {"--dataset": dataset, **useless})
     with tempfile.TemporaryDirectory() as scratch:
-        place = None if data == SAMPLES else data
-        bundle = target if run is None else _exported(run, place, Path(scratch), skip_unreadable)
+        bundle = target if run is None else _exported(run, data, Path(scratch), skip_unreadable)
         model = msdnet.load(bundle)
         images = None if data is None else open_images([model], data, dataset, "test")
         if images is not None:
@@ -85,8 +84,14 @@ def report(
 
 
 def _exported(run: Path, data: str | None, scratch: Path, skip_unreadable: bool) -> Path:
-    """Unreadable images end it unless they were skipped in training, or are to be now."""
-    from msdnet.export import export_run
+    """The run's own held-out images are where they were, or else, if these have moved, in `data`.
 
+    Unreadable images end it unless they were skipped in training, or are to be now.
+    """
+    from msdnet.export import export_run
+    from msdnet.training.record import read_run
+
+    place = read_run(run)["data"].get("root")
+    root = None if data == SAMPLES or (place is not None and Path(place).exists()) else data
     out = scratch / (run.resolve().name or "run")
-    return export_run(run, out, root=data, unreadable="skip" if skip_unreadable else None).folder
+    return export_run(run, out, root=root, unreadable="skip" if skip_unreadable else None).folder

@@ -30,9 +30,7 @@ from msdnet.card import write_card
 from msdnet.data import Batch, ImageData, Unreadable
 from msdnet.export.averaging import POWERS, AveragingChoice, averaged, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
-from msdnet.files import FOLDER
 from msdnet.networks import MSDNet, StagedNetwork, empty_network
-from msdnet.pixels import usual_resize
 from msdnet.policy import Judged, fit_temperatures, judge_logits
 from msdnet.runtime import OnnxEngine
 from msdnet.training import all_logits, load_run
@@ -151,12 +149,7 @@ def _resize(facts: Mapping[str, Any], data: ImageData | None) -> int:
 
     As that of the images which the bundle is judged by, if they are at hand; else as the run tells it.
     """
-    if data is not None:
-        return data.resized_to
-    if "resize" in facts:
-        return int(facts["resize"])
-    told, side = facts["data"], facts["images"]["shape"][1]  # of a run that was made before this was written down
-    return int(told["resize"] or usual_resize(side)) if told.get("dataset") == FOLDER else int(side)
+    return int(facts["resize"]) if data is None else data.resized_to
 
 
 def export_network(
@@ -264,7 +257,7 @@ def _check(network: StagedNetwork, bundle: Bundle) -> None:
     engine, spec = OnnxEngine(bundle), bundle.manifest.images
     pixels = np.random.default_rng(0).integers(0, 256, (CHECKED_IMAGES, *spec.shape), dtype=np.uint8)
     state = engine.begin(pixels)
-    for exit, expected in enumerate(network(torch.tensor(state.maps[IMAGES]))):  # a copy: it may be overwritten
+    for exit, expected in enumerate(network(torch.from_numpy(state.maps[IMAGES]))):
         logits, state = engine.logits(state)
         reference = expected.numpy()
         error = float(np.abs(logits - reference).max() / max(float(np.abs(reference).max()), 1e-12))

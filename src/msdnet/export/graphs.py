@@ -159,12 +159,7 @@ class _AllStages(nn.Module):
         self.network = network
 
     def forward(self, images: Tensor) -> list[Tensor]:
-        state = self.network.start(images, lazy=True)
-        answers = []
-        for _ in range(self.network.exit_count):
-            logits, state = self.network.advance(state)
-            answers.append(logits)
-        return answers
+        return list(self.network.answers(self.network.start(images, lazy=True)))
 
 
 class _Tracer(fx.Tracer):

@@ -12,7 +12,7 @@ from msdnet.files.folder import (
     some_names,
 )
 from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
-from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out, hold_out_by_class, in_words
+from msdnet.files.parts import Part, fingerprint, hold_out, hold_out_by_class, in_words
 from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
 
@@ -25,7 +25,6 @@ __all__ = [
     "Labelled",
     "LabelledFile",
     "Part",
-    "TrainedOn",
     "cifar_classes",
     "composed",
     "data_root",

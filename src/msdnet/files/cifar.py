@@ -123,7 +123,7 @@ def _looked_in(given: Path | None, layout: CifarLayout) -> str:
 
 
 def cifar_classes(layout: CifarLayout, folder: Path) -> tuple[str, ...]:
-    return tuple(name for name in (folder / layout.names_file).read_text().splitlines() if name)
+    return tuple(name for name in (folder / layout.names_file).read_text(encoding="utf-8").splitlines() if name)
 
 
 def read_cifar(layout: CifarLayout, folder: Path, *, test: bool) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

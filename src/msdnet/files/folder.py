@@ -5,13 +5,13 @@ import heapq
 import os
 import unicodedata
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msdnet.checks import check_whole
 from msdnet.files.cifar import refuse_pickled_cifar
-from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
+from msdnet.files.parts import Part, hold_out
 from msdnet.files.walk import images_below
 from msdnet.naming import a_few
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
@@ -90,15 +90,18 @@ def find_tests(root: Path, classes: Sequence[str] | None) -> tuple[tuple[str, ..
 
 
 def find_untrained(
-    root: Path, classes: Sequence[str], trained_on: Sequence[TrainedOn]
+    root: Path, classes: Sequence[str], trained_on: Sequence[Collection[str]]
 ) -> tuple[list[LabelledFile], int | None]:
     """The images of `CLASS/*`, of some classes or of all, that none of the trainings has seen.
 
     Where one of them was on this folder: those that it left for testing, and how many images there are in all. A file's
     name decides, so that files which were added since move no other. Of a folder that is new to all: every image, None.
+
+    - trained_on: for each training, `some_names` of its images, of which most are there if it was on this folder
     """
     files = _scan(root, root, tuple(classes))
-    if not any(_is_of(one, root, classes, files) for one in trained_on):
+    here = {f"{digest(file.path):016x}" for file in files}
+    if not any(2 * len(here.intersection(names)) > len(names) for names in trained_on):
         return files, None
     return [file for file in files if _fraction(file.path) < TEST_SHARE], len(files)
 
@@ -106,30 +109,6 @@ def find_untrained(
 def some_names(paths: Iterable[str]) -> tuple[str, ...]:
     """Digests of a few of the names, the same ones whatever their order: by these a folder is known again."""
     return tuple(f"{name:016x}" for name in heapq.nsmallest(NAMES, map(digest, paths)))
-
-
-def _is_of(training: TrainedOn, root: Path, classes: Sequence[str], files: list[LabelledFile]) -> bool:
-    """By the names of some files, of which most must be there; by the numbers of the held-out ones, if that is all."""
-    if training.names:
-        known = _most_are_here(training.names, files, digest)
-        if not known and _most_are_here(training.names, files, _digest_of_bytes):
-            raise ValueError(
-                f"{root}: a model was trained on these images by an earlier version, which divided them by the bytes "
-                "of their names, accents apart from letters: train it anew to tell which are left for testing"
-            )
-        return known
-    if len({file.label for file in files}) < len(classes):
-        return False
-    try:
-        found = _divided_by_name(root, tuple(classes), files, training.held_out, training.seed)
-    except ValueError:  # it has fewer images than were held out
-        return False
-    return fingerprint(found.held_out) == training.sha256
-
-
-def _most_are_here(names: Collection[str], files: list[LabelledFile], digest_of: Callable[[str], int]) -> bool:
-    here = {f"{digest_of(file.path):016x}" for file in files}
-    return 2 * len(here.intersection(names)) > len(names)
 
 
 def _test_folders(root: Path) -> list[Path]:
@@ -274,11 +253,7 @@ def _some(names: Sequence[str]) -> str:
 
 def digest(text: str) -> int:
     """64 bits that depend on the text alone; a file's name need not be valid Unicode."""
-    return _digest_of_bytes(composed(text))
-
-
-def _digest_of_bytes(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(os.fsencode(text)).digest()[:8])
+    return int.from_bytes(hashlib.sha256(os.fsencode(composed(text))).digest()[:8])
 
 
 def composed(name: str) -> str:

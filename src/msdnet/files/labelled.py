@@ -1,7 +1,7 @@
 """Labelled images to measure a model on: bytes where they are small, paths where they are files."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -13,7 +13,7 @@ from msdnet.amounts import counted
 from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
 from msdnet.files.folder import LAYOUTS, LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
-from msdnet.files.parts import Part, TrainedOn, fingerprint, hold_out
+from msdnet.files.parts import Part, fingerprint, hold_out
 from msdnet.files.root import data_root
 from msdnet.pixels import check_pixels
 from msdnet.places import instead_of_folder
@@ -105,7 +105,7 @@ def open_labelled(
     held_out: int | None = None,
     held_out_seed: int = 0,
     classes: Sequence[str] | None = None,
-    trained_on: Sequence[TrainedOn] | None = None,
+    trained_on: Sequence[Collection[str]] | None = None,
 ) -> Labelled:
     """A part of CIFAR (in its binary layout) or of a folder of images, divided as for training.
 
@@ -114,8 +114,9 @@ def open_labelled(
 
     - held_out, held_out_seed: how many images were held out in training, and which; none: the usual number
     - classes: the names in the order of their labels, as a model has them; by default those of the folders
-    - trained_on: how the models to be measured were trained on folders. As test images, all of a folder `CLASS/*` are
-      then taken, of some classes or of all, unless one of them was trained on it. Without it, a tenth
+    - trained_on: what the models to be measured tell of the folders that they were trained on (`trained_on` of
+      `msdnet.evaluation`). As test images, all of a folder `CLASS/*` are then taken, of some classes or of all, unless
+      one of them was trained on it. Without it, a tenth
     """
     check_choice("part", part, get_args(Part))
     kind = dataset or dataset_at(root, classes)
@@ -171,7 +172,7 @@ def _of_folder(
     held_out: int | None,
     held_out_seed: int,
     classes: Sequence[str] | None,
-    trained_on: Sequence[TrainedOn] | None,
+    trained_on: Sequence[Collection[str]] | None,
 ) -> Labelled:
     called = root.resolve().name
     if part == "test":

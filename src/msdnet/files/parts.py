@@ -4,9 +4,11 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-__all__ = ["Part", "TrainedOn", "fingerprint", "hold_out", "hold_out_by_class", "in_words"]
+from msdnet.checks import check_whole
+
+__all__ = ["Part", "fingerprint", "hold_out", "hold_out_by_class", "in_words"]
 
 Part = Literal["train", "held_out", "test"]
 
@@ -23,20 +25,9 @@ _WORDS = {
 }
 
 
-class TrainedOn(NamedTuple):
-    """Which images of a folder were held out when a model was trained on it, as its bundle has it."""
-
-    sha256: str
-    """The fingerprint of the held-out images."""
-    held_out: int | None = None
-    """How many were asked for, if any number was."""
-    seed: int = 0
-    names: tuple[str, ...] = ()
-    """Of some of the training images, as `some_names` writes them; older bundles have none."""
-
-
 def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
     """Which of `size` images to hold out: the same on every machine and with every version of every library."""
+    check_whole("held_out", count, at_least=0)
     if not 0 < count < size:
         raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
     return tuple(sorted(_mixed(size, seed)[:count]))

@@ -37,6 +37,7 @@ __all__ = [
     "WideResNet",
     "create_network",
     "empty_network",
+    "outline",
     "register_network",
 ]
 
@@ -86,13 +87,18 @@ def create_network(network: str | NetworkConfig, **overrides: Any) -> StagedNetw
     return _BUILDERS[config.kind](config)
 
 
+def outline(network: str | NetworkConfig, **overrides: Any) -> StagedNetwork:
+    """A network without values, on the meta device: for its shapes, costs and parameters, nothing is drawn."""
+    with torch.device("meta"):
+        return create_network(network, **overrides)
+
+
 def empty_network(config: NetworkConfig) -> StagedNetwork:
     """A network of zeros, to load weights into: torch's random state stays as it is.
 
     Weights are drawn only where a network has buffers that no file of weights has: what is in them, it alone can say.
     """
-    with torch.device("meta"):
-        network = create_network(config)
+    network = outline(config)
     if {name for name, _ in network.named_buffers(remove_duplicate=False)} <= network.state_dict().keys():
         network.to_empty(device="cpu")
     else:

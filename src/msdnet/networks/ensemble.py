@@ -42,7 +42,5 @@ class Ensemble(StagedNetwork):
     def _ask(self, member: int, images: Tensor, lazy: bool) -> Tensor:
         network = self.members[member]
         assert isinstance(network, StagedNetwork)
-        state = network.start(images, lazy=lazy)
-        for _ in range(network.exit_count):
-            logits, state = network.advance(state)
-        return logits
+        *_, last = network.answers(network.start(images, lazy=lazy))
+        return last

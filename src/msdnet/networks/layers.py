@@ -37,7 +37,8 @@ class Layers(nn.Sequential):
             else:
                 relu = bool(rest) and isinstance(rest[0], nn.ReLU)
                 maps = norm(maps, layer, relu=relu)
-                rest = rest[relu:]
+                if relu:
+                    rest = rest[1:]
         return maps
 
 

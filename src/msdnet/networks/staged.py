@@ -105,7 +105,17 @@ class StagedNetwork(nn.Module, ABC):
 
     def forward(self, images: Tensor) -> list[Tensor]:
         """The logits (N, classes) of every exit, all layers computed whole."""
-        return list(self._run(self.begin(images, lazy=False)))
+        return list(self.answers(self.begin(images, lazy=False)))
+
+    def answers(self, state: State) -> Iterator[Tensor]:
+        """The logits (N, classes) of every exit that has not answered yet."""
+        while state.exits_done < self.exit_count:
+            logits, state = self.advance(state)
+            yield logits
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(parameter.numel() for parameter in self.parameters())
 
     def costs(self, image_size: int | tuple[int, int], *, lazy: bool = True) -> tuple[int, ...]:
         """Multiply-adds to reach each exit, earlier heads included, for one image of that height and width."""
@@ -124,11 +134,6 @@ class StagedNetwork(nn.Module, ABC):
     def cost_alone(self, image_size: int | tuple[int, int]) -> int:
         """Multiply-adds of a network that is run as a whole, for its last exit: here all that leads to it."""
         return self.costs(image_size, lazy=False)[-1]
-
-    def _run(self, state: State) -> Iterator[Tensor]:
-        for _ in range(self.exit_count - state.exits_done):
-            logits, state = self.advance(state)
-            yield logits
 
 
 def _may_mix(images: Tensor) -> bool:

@@ -159,7 +159,7 @@ class Policy:
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
         try:
-            return cls.from_json(Path(path).read_text())
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from msdnet.checks import check_number, check_whole
 from msdnet.policy.confidence import Measure
+from msdnet.policy.outcomes import check_budget
 from msdnet.policy.policy import Policy, PolicyFamily, check_thresholds
 
 __all__ = ["Answers", "FixedThresholds", "HardBudget", "SpendingRule", "SteadyBudget"]
@@ -184,7 +185,7 @@ class SteadyBudget(SpendingRule):
         check_number("limit", limit, low=1)
         self.costs = family.held_out.costs
         self.measure, self.exit_count = family.measure, len(self.costs)
-        self.budget = min(family.policy(budget).budget_, float(self.costs[-1]))
+        self.budget = min(check_budget(budget, self.costs), float(self.costs[-1]))
         self.limit = limit * self.budget
         self._thresholds, self._expected = family.ladder
         self._debt = 0.0

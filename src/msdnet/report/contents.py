@@ -218,7 +218,7 @@ def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> S
 
 def _training(run: Path) -> Section:
     path = run / "metrics.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     last = len(lines[0]["train_accuracy"]) - 1
     seen = [line for line in lines if line.get("held_out_accuracy")]
     curves = []

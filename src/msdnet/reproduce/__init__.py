@@ -19,7 +19,7 @@ from msdnet.reproduce.gallery import (
     make_gallery,
     read_gallery,
 )
-from msdnet.reproduce.measurement import Measurement, check_comparable, read_measurement
+from msdnet.reproduce.measurement import Measurement, read_measurement
 
 if TYPE_CHECKING:
     from msdnet.reproduce.claims import CLAIMS, Claim, Finding, judge, judge_all, why_not_judged
@@ -44,7 +44,6 @@ __all__ = [
     "Shelf",
     "Workshop",
     "charts",
-    "check_comparable",
     "draw",
     "ensembles_to_measure",
     "figure_table",

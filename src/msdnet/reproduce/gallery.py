@@ -25,6 +25,7 @@ __all__ = [
     "GALLERY_TITLE",
     "Gallery",
     "ShownClass",
+    "fingerprint",
     "gallery_name",
     "make_gallery",
     "read_gallery",
@@ -73,7 +74,7 @@ class Gallery:
     asked: tuple[str, ...] = ()
     """Classes that were asked for; without any, those are shown that tell most."""
     classes: tuple[ShownClass, ...]
-    shown_sha256: str = ""
+    shown_sha256: str
     """Of the images that are shown, by which others of the same name and number are told from them."""
     made_by: Mapping[str, Any]
 
@@ -104,7 +105,7 @@ class Gallery:
     def _of_other_images(self, data: Labelled) -> str:
         if (data.name, len(data.labels)) != (self.data, self.images):
             return f"of {self.data} ({self.images:,} images), not of {data.name} ({len(data.labels):,})"
-        same = self.shown_sha256 in ("", _fingerprint(data, self.classes))
+        same = self.shown_sha256 == fingerprint(data, self.classes)
         return "" if same else f"of other images than these of the name {self.data}"
 
 
@@ -143,7 +144,7 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
         right=tuple(np.bincount(exits[rightly], minlength=manifest.exit_count).tolist()),
         asked=_names(wanted, data),
         classes=shown,
-        shown_sha256=_fingerprint(data, shown),
+        shown_sha256=fingerprint(data, shown),
         made_by=describe_machine(),
     )
 
@@ -163,7 +164,7 @@ def read_gallery(path: Path) -> Gallery:
     return read_as(Gallery, path, FORMAT)
 
 
-def _fingerprint(data: Labelled, classes: Sequence[ShownClass]) -> str:
+def fingerprint(data: Labelled, classes: Sequence[ShownClass]) -> str:
     """Of the images that are shown of these classes, and of their labels."""
     told = hashlib.sha256()
     for index in (index for one in classes for index in (*one.easy, *one.hard)):

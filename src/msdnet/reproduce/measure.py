@@ -58,7 +58,7 @@ def measure(
         recipe=dataclasses.asdict(subject.recipe),
         seeds=tuple(trained.seed for trained in trained_for(subject)),
         images=runs[0]["images"] | describe_test(data) | _unreadable(data, held_out=held_out, test=test),
-        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        parameters=network.parameter_count,
         costs=costs,
         whole_costs=whole_costs,
         cost_alone=network.cost_alone(side),

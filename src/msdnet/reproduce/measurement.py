@@ -21,7 +21,6 @@ from msdnet.writing import write_atomically
 __all__ = [
     "Measurement",
     "Refused",
-    "check_comparable",
     "check_each",
     "read_measurement",
     "save_result",
@@ -159,20 +158,10 @@ def _lines(why: str, files: Sequence[Path]) -> list[str]:
     return [f"{len(files)} result files: {why}:", *(f"  {file}" for file in files)]
 
 
-def check_comparable(measured: Sequence[tuple[Subject, Path, Measurement]], training_images: int | None = None) -> None:
-    """Refuse to draw into one figure what was not made in one way; the files that differ are named.
-
-    - training_images: how many there are, where that is known
-    """
-    refused = Refused()
-    check_each(measured, refused, training_images)
-    refused.tell()
-
-
 def check_each(
     measured: Sequence[tuple[Subject, Path, Measurement]], refused: Refused, training_images: int | None = None
 ) -> None:
-    """The same, noting of each file that differs in what it does."""
+    """What was not made in one way does not go into one figure: note of each file that differs in what it does."""
     if not measured:
         return
     _, usual_path, usual = max(measured, key=lambda one: sum(_made_alike(one[2], other) for _, _, other in measured))

@@ -75,14 +75,14 @@ class Shelf:
     def training_of(self, trained: Trained) -> dict[str, Any]:
         """What is to be told of a training that is finished."""
         run = self.run_of(trained)
-        summary, precision = read_summary(run), read_run(run).get("precision")  # which older runs do not tell
-        told = {
+        summary = read_summary(run)
+        return {
             "seconds": summary.seconds,
             "machine_seconds": machine_seconds(run, summary.seconds),
             "images_per_second": summary.images_per_second,
             "processes": summary.processes,
+            "precision": read_run(run)["precision"],
         }
-        return told | ({} if precision is None else {"precision": precision})
 
     def check_images(self, measured: Iterable[Measurement], images: dict[str, Any]) -> None:
         """Refuse what was measured of other images than these."""

@@ -8,14 +8,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from msdnet.bundle import RUN
 from msdnet.checks import check_whole
 from msdnet.data import DataConfig, ImageData, UnreadableImageError, open_data
 from msdnet.device import pick_device
 from msdnet.files import FOLDER, SIDE
-from msdnet.networks import StagedNetwork, create_network, empty_network
+from msdnet.networks import StagedNetwork, empty_network, outline
 from msdnet.places import check_folder_writable
 from msdnet.reproduce.lines import Lines, goes_on, percent
 from msdnet.reproduce.measure import describe_test, measure
@@ -131,8 +129,7 @@ class Workshop:
         side = self.data.crop_size if self.data.dataset == FOLDER else SIDE
 
         def cost(trained: Trained) -> int:
-            with torch.device("meta"):
-                return create_network(trained.network).costs(side, lazy=False)[-1]
+            return outline(trained.network).costs(side, lazy=False)[-1]
 
         return sorted(networks, key=cost, reverse=True)
 

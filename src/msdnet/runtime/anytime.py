@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -12,7 +12,7 @@ from msdnet.checks import check_choice
 from msdnet.policy import MEASURES, Measure, confidence
 from msdnet.runtime.engine import Engine, Probabilities
 
-__all__ = ["Margin", "Running", "Step", "steps"]
+__all__ = ["Deadline", "Margin", "Running", "Step", "steps"]
 
 
 _CAUTION = 1.25  # by how much the next stage may be slower than the ones before it let one expect
@@ -54,26 +54,42 @@ class Step:
     """Of the classes."""
 
 
+class Deadline(NamedTuple):
+    """When the last answer is due."""
+
+    end: float
+    """By `time.perf_counter`."""
+    stage_times: Sequence[float]
+    """Seconds of each stage, by the machine's profile."""
+    margin: float = 1.0
+    """That a stage must fit with."""
+
+    def allows(self, stage: int, computed: float) -> bool:
+        """Whether a stage fits, from now on, after others that took so many seconds.
+
+        The machine may be less busy than when it was profiled, or busier: if the stages so far took far less time than
+        was expected of them, or more, the next one is expected to do so, too.
+        """
+        pace = computed / sum(self.stage_times[:stage])
+        pace = max(pace, min(_CAUTION * pace, 1.0))
+        return time.perf_counter() + self.margin * pace * self.stage_times[stage] <= self.end
+
+
 def steps(
     engine: Engine,
     pixels: NDArray[Any],
     classes: Sequence[str],
     measure: Measure,
-    end: float | None = None,
-    stage_times: Sequence[float] = (),
-    margin: float = 1.0,
+    deadline: Deadline | None = None,
     *,
-    start: float | None = None,
+    start: float,
 ) -> Generator[Step, None, None]:
-    """Exit after exit. Where there is an end (`time.perf_counter`), a stage after the first starts only if it fits.
+    """Exit after exit. Where there is a deadline, a stage after the first starts only if that allows it.
 
-    The time of a step is counted from `start` (`time.perf_counter`), or else from when the first is asked for.
-
-    The machine may be less busy than when it was profiled, or busier: if the stages so far took far less time than was
-    expected of them, or more, the next one is expected to do so, too; and it must fit with the margin.
+    - start: since when the time of a step is counted (`time.perf_counter`)
     """
     check_choice("measure", measure, MEASURES)  # at once, not when the first answer is asked for
-    return _steps(engine, pixels, classes, measure, end, stage_times, margin, start)
+    return _steps(engine, pixels, classes, measure, deadline, start)
 
 
 def _steps(
@@ -81,27 +97,22 @@ def _steps(
     pixels: NDArray[Any],
     classes: Sequence[str],
     measure: Measure,
-    end: float | None,
-    stage_times: Sequence[float],
-    margin: float,
-    start: float | None,
+    deadline: Deadline | None,
+    start: float,
 ) -> Generator[Step, None, None]:
     began = time.perf_counter()
     state = engine.begin(pixels[None])
     computed = time.perf_counter() - began  # without what the caller does between two answers
     for exit, cost in enumerate(engine.costs):
-        now = time.perf_counter()
-        if end is not None and exit:
-            pace = computed / sum(stage_times[:exit])
-            if now + margin * max(pace, min(_CAUTION * pace, 1.0)) * stage_times[exit] > end:
-                return
+        if exit and deadline is not None and not deadline.allows(exit, computed):
+            return
+        began = time.perf_counter()
         rows, state = engine.advance(state)
-        computed += time.perf_counter() - now
+        computed += time.perf_counter() - began
         probabilities = rows[0]
         label = int(probabilities.argmax())
         sure = float(confidence(probabilities, measure))
-        seconds = time.perf_counter() - (began if start is None else start)
-        yield Step(exit + 1, label, classes[label], sure, cost, seconds, probabilities)
+        yield Step(exit + 1, label, classes[label], sure, cost, time.perf_counter() - start, probabilities)
 
 
 class Running:

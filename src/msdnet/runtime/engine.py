@@ -107,7 +107,7 @@ class Engine(ABC):
         chosen = np.where(chosen < 0, chosen + state.rows, chosen)
         room = Room(self, max(len(chosen), 1))
         room.add(state, chosen)
-        return room.take(state)
+        return room.take()
 
     @abstractmethod
     def empty(self, like: Array, rows: int) -> Array:
@@ -144,9 +144,8 @@ class Room:
         self.rows += len(entering)
         return len(entering)
 
-    def take(self, like: State | None = None) -> State:
+    def take(self) -> State:
         """All that wait. The state is good until the next row is let in."""
-        exits_done = self._exits_done if like is None else like.exits_done
-        state = State(exits_done, self.rows, {name: space[: self.rows] for name, space in self._space.items()})
+        state = State(self._exits_done, self.rows, {name: space[: self.rows] for name, space in self._space.items()})
         self.rows = 0
         return state

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from msdnet.bundle import ImageSpec
-from msdnet.pixels import centre, cropped, opened, picture, reason
+from msdnet.pixels import BadPixelError, centre, check_pixels, cropped, opened, picture, reason
 
 __all__ = ["ImageLike", "Images", "SupportsArray", "among_all", "batches", "count_of", "pixels_of"]
 
@@ -113,7 +113,7 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
                 number += 1
                 yield np.empty((0, *spec.shape), np.uint8)
                 continue
-            at = number + getattr(error, "row", 0)
+            at = number + (error.row if isinstance(error, BadPixelError) else 0)
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"image {at}: {error}") from error
 
@@ -157,21 +157,15 @@ def _of_array(images: NDArray[Any], spec: ImageSpec) -> Pixels:
     height, width = images.shape[1:3]
     if not height or not width:
         raise ValueError(f"images must have pixels, got {images.shape}")
-    if np.issubdtype(images.dtype, np.floating):
-        return _of_numbers(images, spec)
+    check_pixels("pixels", images)
     if images.dtype != np.uint8:
-        raise TypeError(f"pixels must be bytes (uint8) or floating-point numbers from 0 to 1, got {images.dtype}")
+        return _of_numbers(images, spec)
     if (height, width) == (spec.side, spec.side):
         return images
     return np.stack([_of_picture(picture(image), spec) for image in images])
 
 
 def _of_numbers(images: NDArray[np.floating], spec: ImageSpec) -> Pixels:
-    if not np.isfinite(images).all():
-        raise _BadPixelError(~np.isfinite(images), "pixels must be finite, got NaN or infinity")
-    if images.size and not 0 <= images.min() <= images.max() <= 1:
-        given = f"{images.min():g} to {images.max():g}"
-        raise _BadPixelError((images < 0) | (images > 1), f"floating-point pixels must be from 0 to 1, got {given}")
     if images.shape[1:] != spec.shape:
         raise ValueError(f"floating-point images must have the network's size {spec.shape}, got {images.shape[1:]}")
     return images.astype(np.float32, copy=False)
@@ -183,14 +177,6 @@ def _of_picture(picture: Image.Image, spec: ImageSpec, *, draft: bool = False) -
     crop = cropped(picture, centre(picture.size, spec.resize, spec.side), spec.side, draft=draft)
     pixels = np.asarray(crop if spec.channels == 3 else crop.convert("L"))
     return pixels.reshape(spec.shape)
-
-
-class _BadPixelError(ValueError):
-    """Of several images, the first that has a bad pixel (N, H, W, C)."""
-
-    def __init__(self, bad: NDArray[np.bool_], message: str) -> None:
-        super().__init__(message)
-        self.row = int(np.flatnonzero(bad.any(axis=(1, 2, 3)))[0])
 
 
 def _is_encoded(image: object) -> TypeGuard[Encoded]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.amounts import Amount, four_digits, in_millions, parse_budget, parse_seconds
+from msdnet.amounts import Amount, counted, four_digits, in_millions, parse_budget, parse_seconds
 from msdnet.bundle import HELD_OUT, Bundle
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.pixels import Unreadable
@@ -28,7 +28,7 @@ from msdnet.policy import (
     Unit,
 )
 from msdnet.policy.outcomes import check_costs
-from msdnet.runtime.anytime import Margin, Running, Step, steps
+from msdnet.runtime.anytime import Deadline, Margin, Running, Step, steps
 from msdnet.runtime.batching import answers, every_exit
 from msdnet.runtime.engine import Engine
 from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
@@ -130,8 +130,18 @@ class Model:
             )
         # Of images that may turn out to be unreadable, nobody knows how many will share a hard budget.
         count = count_of(images) if unreadable == "fatal" else None
-        kept: dict[str, Any] = {"hard": hard, "group": group, "steady": steady, "count": count}
-        shared = self._shared(budget, seconds, policy, rule, method=method, batch=batch, **kept)
+        shared = self._shared(
+            budget,
+            seconds,
+            policy,
+            rule,
+            method=method,
+            batch=batch,
+            hard=hard,
+            group=group,
+            steady=steady,
+            count=count,
+        )
         return shared.classify(images, probabilities=probabilities, watch=watch, unreadable=unreadable)
 
     def shared_budget(
@@ -375,12 +385,15 @@ class Model:
           first always does. Without a profile of single images, stages are measured first, for a tenth of a second:
           call `profile()` beforehand where that matters
         """
-        seconds = None if deadline_ms is None else _seconds(deadline_ms)
-        times = () if seconds is None else self._times(1).careful
-        start = time.perf_counter()
+        deadline = None
+        if deadline_ms is None:
+            start = time.perf_counter()
+        else:
+            seconds, times = _seconds(deadline_ms), self._times(1).careful
+            start = time.perf_counter()  # after the profile, which may have been measured just now
+            deadline = Deadline(start + seconds, times, self._margin.factor)
         pixels = pixels_of(image, self.engine.images)
-        end, margin = None if seconds is None else start + seconds, self._margin.factor
-        return steps(self.engine, pixels, self.classes, measure, end, times, margin, start=start)
+        return steps(self.engine, pixels, self.classes, measure, deadline, start=start)
 
     def answer(self, image: ImageLike, *, deadline_ms: Amount, measure: Measure = "largest") -> Step:
         """The best answer that a deadline allows; there always is one.
@@ -408,17 +421,15 @@ class Model:
 
     def __repr__(self) -> str:
         side, (first, *more) = self.manifest.images.side, self.costs
-        exits = f"{1 + len(more)} exits" if more else "1 exit"
         costs = " to ".join(map(in_millions, (first, *more[-1:])))
         return (
             f"<msdnet.Model {self.manifest.name!r}: {len(self.classes)} classes, {side} x {side} pixels, "
-            f"{exits} of {costs} M multiply-adds, on {self.engine}>"
+            f"{counted(len(self.costs), 'exit')} of {costs} M multiply-adds, on {self.engine}>"
         )
 
     def _repr_html_(self) -> str:
         """For notebooks: cost and accuracy of each exit."""
-        measured = {"held-out": self.manifest.held_out, "test": self.manifest.test}
-        known = {name: values.accuracy for name, values in measured.items() if values is not None}
+        known = {images: found.accuracy for images, found in self.manifest.measured.items()}
         head = ["exit", "multiply-adds", "of full cost", *(f"accuracy in %, {name}" for name in known)]
         rows = [
             [str(exit + 1), f"{cost / 1e6:,.2f} M", f"{cost / self.costs[-1]:.0%}"]

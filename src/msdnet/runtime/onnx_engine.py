@@ -11,6 +11,7 @@ chain: space for all that the stages make of an image, bound to them once.
 import json
 import os
 import threading
+import weakref
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -277,6 +278,23 @@ def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     try:
-        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own kinds, which differ between versions
         raise ValueError(f"{graph}: ONNX Runtime cannot run it ({error})") from error
+    _sessions.add(session)
+    return session
+
+
+_sessions = weakref.WeakSet[onnxruntime.InferenceSession]()
+_of_the_parent: list[onnxruntime.InferenceSession] = []
+
+
+def _keep_those_of_the_parent() -> None:
+    """A fork copies sessions, but not their threads. To run them does without; to end one would wait for its threads
+    for ever, so that a child lets go of none.
+    """
+    _of_the_parent.extend(_sessions)
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork, there is none
+    os.register_at_fork(after_in_child=_keep_those_of_the_parent)

@@ -38,8 +38,9 @@ class Profile:
 
     def at(self, rows: int) -> StageTimes:
         """The times of the largest measured batch of at most so many rows, else of the smallest."""
-        fitting = [times for times in self.batches if times.rows <= rows]
-        return max(fitting or self.batches, key=lambda times: times.rows if fitting else -times.rows)
+        by_rows = sorted(self.batches, key=lambda times: times.rows)
+        fitting = [times for times in by_rows if times.rows <= rows]
+        return fitting[-1] if fitting else by_rows[0]
 
     def __repr__(self) -> str:
         lines = ["stage times in ms, for a whole batch (an image of it)"]

@@ -22,17 +22,18 @@ class Stopwatch:
     """Seconds that it has run, in all: `with` starts it and stops it."""
 
     def __init__(self) -> None:
-        self._before = 0.0
-        self._since: float | None = None
+        # Seconds of before, and since when it is running: replaced together, since other threads may look at it.
+        self._run: tuple[float, float | None] = (0.0, None)
 
     def __enter__(self) -> None:
-        self._since = time.perf_counter()
+        self._run = (self(), time.perf_counter())
 
     def __exit__(self, *_: object) -> None:
-        self._before, self._since = self(), None
+        self._run = (self(), None)
 
     def __call__(self) -> float:
-        return self._before + (0.0 if self._since is None else time.perf_counter() - self._since)
+        before, since = self._run
+        return before + (0.0 if since is None else time.perf_counter() - since)
 
 
 class SharedBudget:

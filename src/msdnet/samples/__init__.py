@@ -20,7 +20,7 @@ def cifar10() -> Labelled:
     (1000, 32, 32, 3)
     """
     folder = resources.files("msdnet.samples")
-    facts = json.loads((folder / "cifar10.json").read_text())
+    facts = json.loads((folder / "cifar10.json").read_text(encoding="utf-8"))
     with (folder / "cifar10.webp").open("rb") as file, Image.open(file) as sprite:
         pixels = np.asarray(sprite.convert("RGB"))
     rows = len(facts["labels"]) // _COLUMNS

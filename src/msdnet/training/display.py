@@ -112,7 +112,7 @@ class MetricsFile:
     def __init__(self, folder: Path, epochs_done: int) -> None:
         """Lines of epochs that a resumed run will do again are dropped."""
         self._path = folder / "metrics.jsonl"
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
         kept = [line for line in lines if _epoch_of(line) <= epochs_done]
         write_atomically(self._path, "".join(f"{line}\n" for line in kept).encode())
 

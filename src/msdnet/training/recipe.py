@@ -247,7 +247,7 @@ def recipe_names() -> list[str]:
 def load_recipe(name: str | Path) -> Recipe:
     """A recipe of the package by its name, or one's own by the path of its TOML file."""
     if str(name) in recipe_names():
-        text = (resources.files("msdnet.training") / "recipes" / f"{name}.toml").read_text()
+        text = (resources.files("msdnet.training") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
     elif str(name).endswith(".toml"):
         text = _read(Path(name))
     else:
@@ -261,7 +261,7 @@ def load_recipe(name: str | Path) -> Recipe:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise FileNotFoundError(f"recipe {path}: no such file") from error
     except UnicodeDecodeError as error:

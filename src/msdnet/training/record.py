@@ -57,7 +57,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         facts = read_table(path)
     except FileError as error:
         raise FileError(path, f"{error.why}; {_way_out(folder)}") from error
-    missing = {"network", "recipe", "seed", "data", "images"} - facts.keys()
+    missing = {"network", "recipe", "seed", "data", "images", "precision", "resize"} - facts.keys()
     if missing:
         raise FileError(path, f"not that of a run: no {', '.join(sorted(missing))} in it")
     return facts

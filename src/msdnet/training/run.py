@@ -321,7 +321,7 @@ def _trainer(
 ) -> Trainer:
     seed, shard = facts["seed"], here.shard
     torch.manual_seed(seed)
-    options: dict[str, Any] = {"distributed": shard.world > 1, "precision": _precision_of(facts, here.device)}
+    options: dict[str, Any] = {"distributed": shard.world > 1, "precision": _precision_of(facts)}
     step = make_step(config, recipe, data, here.device, teacher=teacher, start=start, **options)
     return Trainer(
         step,
@@ -336,10 +336,9 @@ def _trainer(
     )
 
 
-def _precision_of(facts: dict[str, Any], device: torch.device) -> torch.dtype:
-    """That of the run, wherever it goes on; runs that do not tell it had bfloat16 on GPUs alone."""
-    usual = "bfloat16" if device.type == "cuda" else "float32"
-    return torch.float32 if facts.get("precision", usual) == "float32" else torch.bfloat16
+def _precision_of(facts: dict[str, Any]) -> torch.dtype:
+    """That of the run, wherever it goes on."""
+    return torch.float32 if facts["precision"] == "float32" else torch.bfloat16
 
 
 def _check_system() -> None:

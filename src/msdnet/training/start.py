@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from msdnet.bundle import WEIGHTS, is_run
 from msdnet.checks import check_same
 from msdnet.config import NetworkConfig
 from msdnet.models import find_bundle, is_model
-from msdnet.networks import StagedNetwork, create_network
+from msdnet.networks import StagedNetwork, outline
 from msdnet.torch_engine import network_of
 from msdnet.training.record import load_run
 from msdnet.training.trainer import MODEL
@@ -70,8 +68,7 @@ def find_start(model: str | Path) -> Start:
 
 def _of_classes(config: NetworkConfig) -> set[str]:
     """The tensors whose shapes depend on how many classes there are."""
-    with torch.device("meta"):
-        one, other = (create_network(config, classes=config.classes + more).state_dict() for more in (0, 1))
+    one, other = (outline(config, classes=config.classes + more).state_dict() for more in (0, 1))
     return {name for name, tensor in one.items() if tensor.shape != other[name].shape}
 
 

@@ -198,7 +198,7 @@ class Trainer:
         data, recipe, network = self.data, self.recipe, self.step.network
         which = "the first, the middle and the last exit" if network.exit_count > 2 else "both exits"
         several = f"The loss is the sum over exits; accuracies are those of {which}."
-        parameters = sum(parameter.numel() for parameter in network.parameters())
+        parameters = network.parameter_count
         on_gpu = self.step.device.type == "cuda"
         return (
             f"{data.name}: {data.size('train'):,} images to train on, {data.size('held_out'):,} held out, "
@@ -330,7 +330,7 @@ class Trainer:
             held_out_accuracy=self._held_out_accuracy(),
             test_accuracy=None,
             costs=network.costs(self.data.image_shape[1:]),
-            parameters=sum(parameter.numel() for parameter in network.parameters()),
+            parameters=network.parameter_count,
             seconds=seconds,
             images_per_second=self.recipe.epochs * self.steps * self.recipe.batch_size / seconds,
             peak_memory_bytes=torch.cuda.max_memory_reserved(self.step.device) if cuda else None,

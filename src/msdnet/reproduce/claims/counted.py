@@ -10,7 +10,7 @@ from torch import nn
 from msdnet.config import NetworkConfig
 from msdnet.cost import on_meta
 from msdnet.models import find_bundle, model_names
-from msdnet.networks import StagedNetwork, create_network
+from msdnet.networks import outline
 from msdnet.presets import preset_config
 from msdnet.reproduce.claims.claim import Claim, Finding, NotMeasured, Results
 
@@ -21,21 +21,16 @@ _ANYTIME = "cifar_anytime"
 _SMALL_MODEL = "cifar10-small"
 
 
-def _network(network: str | NetworkConfig) -> StagedNetwork:
-    with torch.device("meta"):
-        return create_network(network)
-
-
 @cache
 def _millions(network: str | NetworkConfig, *, lazy: bool = False) -> list[float]:
     """Multiply-adds to each exit."""
-    return [cost / 1e6 for cost in _network(network).costs(_SIDE, lazy=lazy)]
+    return [cost / 1e6 for cost in outline(network).costs(_SIDE, lazy=lazy)]
 
 
 @cache
 def _parameters(network: str | NetworkConfig) -> float:
     """In millions."""
-    return sum(parameter.numel() for parameter in _network(network).parameters()) / 1e6
+    return outline(network).parameter_count / 1e6
 
 
 def _small_model(_: Results) -> Finding:
@@ -104,7 +99,7 @@ def _with_classifiers_cost(_: Results) -> Finding:
 
 def _share_at_full_size(name: str) -> float:
     """Of a network's multiply-adds, those that make maps as high and wide as the images."""
-    network, costs = on_meta(_network(name)), Counter[int]()
+    network, costs = on_meta(outline(name)), Counter[int]()
 
     def count(module: nn.Module, _inputs: object, made: torch.Tensor) -> None:
         assert isinstance(module, nn.Conv2d)
