@@ -20,6 +20,7 @@ from typing import Any
 
 from msdnet.checks import check_increasing, check_whole, keep_checked, numbers, whole_numbers
 from msdnet.config import NetworkConfig, UnknownNetwork, described_network
+from msdnet.errors import of_file
 from msdnet.tables import from_mapping, make_tuples, table_from_json
 
 __all__ = [
@@ -210,10 +211,8 @@ class Bundle:
         if not path.is_file():
             hint = "; a training run is there: msdnet export makes a bundle of it" if is_run(self.folder) else ""
             raise FileNotFoundError(f"{self.folder}: no bundle is there (a folder with a {MANIFEST}){hint}")
-        try:
+        with of_file(path):
             self.manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}: {error}") from error
 
     def __repr__(self) -> str:
         return f"<msdnet.bundle.Bundle {self.manifest.name!r} in {str(self.folder)!r}>"

@@ -201,11 +201,9 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         from msdnet.training import Recipe, load_recipe
 
         recipe = self.recipe if isinstance(self.recipe, Recipe) else load_recipe(self.recipe)
-        if self.epochs is not None:
-            recipe = recipe.lasting(self.epochs)
         small = min(images, max(SMALL_BATCH, images // 10))
         rows = min(recipe.batch_size, small) if self.batch_size is None else self.batch_size
-        return recipe.in_batches(rows)
+        return recipe.changed(epochs=self.epochs, batch_size=rows)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):

@@ -36,6 +36,7 @@ __all__ = [
     "reliability",
     "standard_error",
     "trained_on",
+    "where_left",
 ]
 
 BINS = 15
@@ -159,7 +160,7 @@ class Evaluation:
             raise ValueError(
                 f"exit_indices must be whole numbers from 0 to {last} for {self.images:,} images, got {got}"
             )
-        right = float(self.correct[np.arange(self.images), chosen].mean())
+        right = float(where_left(self.correct, chosen).mean())
         lazy, by_layers = (np.array(self._costs(whole), dtype=float)[chosen] for whole in (False, True))
         return ExitsPoint(
             accuracy=right,
@@ -207,6 +208,12 @@ class Evaluation:
         return self.model.whole_costs if whole else self.model.costs
 
 
+def where_left(correct: NDArray[np.bool_], exits: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Whether the exit was right at which each image left, from (images, exits)."""
+    right: NDArray[np.bool_] = correct[np.arange(len(exits)), exits]
+    return right
+
+
 def budget_point(
     name: str,
     policy: Policy,
@@ -224,7 +231,7 @@ def budget_point(
         model=name,
         method=policy.method,
         budget=policy.budget_,
-        accuracy=float(correct[np.arange(len(exits)), exits].mean()),
+        accuracy=float(where_left(correct, exits).mean()),
         cost=float(spent.mean()),
         cost_error=_error_of_mean(spent),
         lazy_cost=float(np.array(lazy_costs)[exits].mean()),

@@ -9,6 +9,7 @@ import typer
 from msdnet.amounts import exactly, four_digits
 from msdnet.cli.options import refuse_useless
 from msdnet.config import NetworkConfig
+from msdnet.errors import of_file
 
 if TYPE_CHECKING:
     from msdnet.files import Labelled
@@ -85,7 +86,5 @@ def read_network(name: str) -> str | NetworkConfig:
     """A preset's name as it is, or the config in a JSON file."""
     if not name.endswith(".json"):
         return name
-    try:
+    with of_file(Path(name)):
         return NetworkConfig.from_json(Path(name).read_text(encoding="utf-8"))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from error

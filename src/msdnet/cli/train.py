@@ -176,9 +176,7 @@ def _check_alone(*options: object) -> None:
 def _recipe(name: str, epochs: int | None, batch_size: int | None) -> "Recipe":
     from msdnet.training import load_recipe
 
-    recipe = load_recipe(name)
-    recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
-    return recipe if epochs is None else recipe.lasting(epochs)
+    return load_recipe(name).changed(epochs=epochs, batch_size=batch_size)
 
 
 def _data(

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from msdnet.checks import check_choice, check_whole
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
-from msdnet.files import Part, hold_out
+from msdnet.files import Part, check_labels, hold_out
 from msdnet.pixels import check_pixels
 
 __all__ = ["ArrayData"]
@@ -121,12 +121,7 @@ def _check(images: NDArray[Any], labels: NDArray[Any], classes: Sequence[str]) -
             f"images must have the shape (N, height, width, channels), got {images.shape}; put the channels last"
         )
     check_pixels("images", images)
-    if labels.shape != images.shape[:1]:
-        raise ValueError(f"labels must be one for each of {len(images)} images, got the shape {labels.shape}")
-    if not np.issubdtype(labels.dtype, np.integer):
-        raise TypeError(f"labels must be whole numbers, each that of a class, got {labels.dtype}")
-    if len(labels) and not 0 <= labels.min() <= labels.max() < len(classes):
-        raise ValueError(f"labels must be from 0 to {len(classes) - 1}, got {labels.min()} to {labels.max()}")
+    check_labels("labels", labels, len(images), len(classes))
 
 
 def _held_out(size: int, held_out: int | Sequence[int], seed: int) -> tuple[int, ...]:

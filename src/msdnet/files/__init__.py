@@ -11,7 +11,7 @@ from msdnet.files.folder import (
     find_images,
     some_names,
 )
-from msdnet.files.labelled import FOLDER, Labelled, dataset_at, open_labelled
+from msdnet.files.labelled import FOLDER, Labelled, check_labels, dataset_at, open_labelled
 from msdnet.files.parts import Part, fingerprint, hold_out, hold_out_by_class, in_words
 from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
@@ -25,6 +25,7 @@ __all__ = [
     "Labelled",
     "LabelledFile",
     "Part",
+    "check_labels",
     "cifar_classes",
     "composed",
     "data_root",

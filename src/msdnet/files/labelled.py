@@ -18,7 +18,7 @@ from msdnet.files.root import data_root
 from msdnet.pixels import check_pixels
 from msdnet.places import instead_of_folder
 
-__all__ = ["FOLDER", "Labelled", "dataset_at", "open_labelled"]
+__all__ = ["FOLDER", "Labelled", "check_labels", "dataset_at", "open_labelled"]
 
 FOLDER = "folder"
 
@@ -87,14 +87,20 @@ class Labelled:
         elif not isinstance(self.images, Sequence) or isinstance(self.images, str | bytes):
             kind = type(self.images).__name__
             raise TypeError(f"{self.name}: images must be an array, or a list of paths or pictures, got {kind}")
-        if labels.shape != (len(self.images),):
-            shape = labels.shape if labels.ndim != 1 else len(labels)
-            raise ValueError(f"{self.name}: labels must be one for each of {len(self.images):,} images, got {shape}")
-        if len(labels) and not np.issubdtype(labels.dtype, np.integer):
-            raise TypeError(f"{self.name}: labels must be whole numbers, each that of a class, got {labels.dtype}")
-        if len(labels) and not 0 <= labels.min() <= labels.max() < len(self.classes):
-            given = f"{labels.min()} to {labels.max()}"
-            raise ValueError(f"{self.name}: labels must be from 0 to {len(self.classes) - 1}, got {given}")
+        check_labels(f"{self.name}: labels", labels, len(self.images), len(self.classes))
+
+
+def check_labels(name: str, labels: NDArray[Any], images: int, classes: int) -> None:
+    """One for each image, the number of its class."""
+    if labels.shape != (images,):
+        shape = labels.shape if labels.ndim != 1 else len(labels)
+        raise ValueError(f"{name} must be one for each of {images:,} images, got {shape}")
+    if not len(labels):
+        return
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise TypeError(f"{name} must be whole numbers, each that of a class, got {labels.dtype}")
+    if not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"{name} must be from 0 to {classes - 1}, got {labels.min()} to {labels.max()}")
 
 
 def open_labelled(

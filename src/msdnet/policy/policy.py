@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from msdnet.amounts import four_digits, in_millions
 from msdnet.checks import check_choice, check_whole
+from msdnet.errors import of_file
 from msdnet.policy.confidence import MEASURES, Measure
 from msdnet.policy.outcomes import Floats, Outcomes, check_budget, check_costs, exits_of, numbers_of_exits
 from msdnet.policy.paper import lean_for, thresholds_at
@@ -158,10 +159,8 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | Path) -> "Policy":
-        try:
+        with of_file(Path(path)):
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
 
     def __repr__(self) -> str:
         made = f"Policy(method={self.method!r}, measure={self.measure!r})"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.amounts import four_digits, in_millions
-from msdnet.evaluation import BINS, Evaluation, reliability, standard_error
+from msdnet.evaluation import BINS, Evaluation, reliability, standard_error, where_left
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, that_differ, usual_budgets
 from msdnet.published import Setting, published_for
@@ -110,7 +110,7 @@ def _budgeted(evaluation: Evaluation, method: Method, costs: Sequence[float], co
         policy = evaluation.model.policy(float(budget), method=method, costs=costs)
         exits = policy.exit_indices(evaluation.confidence)
         spent.append(float(np.array(costs)[exits].mean()) / unit)
-        right.append(100 * float(evaluation.correct[np.arange(len(exits)), exits].mean()))
+        right.append(100 * float(where_left(evaluation.correct, exits).mean()))
     order = np.argsort(spent)
     return Series(_METHOD_NAMES[method], [spent[k] for k in order], [right[k] for k in order], colour, marks=False)
 
@@ -182,7 +182,7 @@ def _classes(evaluation: Evaluation, data: Labelled) -> Section:
     costs = evaluation.model.costs
     budget = math.sqrt(costs[0] * costs[-1])  # which takes whole numbers of any size
     exits = evaluation.exit_indices(budget)
-    right, spent = evaluation.correct[np.arange(len(exits)), exits], np.array(costs)[exits]
+    right, spent = where_left(evaluation.correct, exits), np.array(costs)[exits]
     found = []
     for label, name in enumerate(data.classes):
         mine = data.labels == label

@@ -53,7 +53,8 @@ def find_experiment(
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, [*EXPERIMENTS, GALLERY])}")
     entry = EXPERIMENTS[name]
-    recipe = load_recipe(entry.recipe).lasting(entry.epochs if epochs is None else epochs)
-    batch_size = entry.batch_size if batch_size is None else batch_size
-    recipe = recipe if batch_size is None else recipe.in_batches(batch_size)
+    recipe = load_recipe(entry.recipe).changed(
+        epochs=entry.epochs if epochs is None else epochs,
+        batch_size=entry.batch_size if batch_size is None else batch_size,
+    )
     return entry.build(recipe, classes) if entry.of_folder else entry.build(recipe)

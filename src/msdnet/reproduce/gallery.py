@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from msdnet.evaluation import evaluate
+from msdnet.evaluation import evaluate, where_left
 from msdnet.files import Labelled
 from msdnet.machine import describe_machine
 from msdnet.report.charts import Pictures
@@ -121,7 +121,7 @@ def make_gallery(model: Model, data: Labelled, classes: Sequence[str] = ()) -> G
         raise ValueError(f"{manifest.name} has no held-out confidences, so no image can leave early; export it anew")
     evaluation, budget = evaluate(model, data), even_budget(model.costs)
     exits = evaluation.exit_indices(budget, method="paper")
-    rightly = evaluation.correct[np.arange(len(exits)), exits]
+    rightly = where_left(evaluation.correct, exits)
     found = easy_and_hard(evaluation, exits)
     shown = tuple(
         ShownClass(

@@ -229,6 +229,11 @@ class Recipe:
                 f"(--batch-size) must be at most {images}"
             )
 
+    def changed(self, *, epochs: int | None = None, batch_size: int | None = None) -> "Recipe":
+        """Lasting so many epochs, in batches of this size; what is None stays as it is."""
+        lasting = self if epochs is None else self.lasting(epochs)
+        return lasting if batch_size is None else lasting.in_batches(batch_size)
+
     def in_batches(self, size: int) -> "Recipe":
         """The same recipe with batches of another size; the learning rate follows in proportion."""
         check_whole("batch_size", size)
