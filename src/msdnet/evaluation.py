@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from msdnet.amounts import Amount, parse_budget
 from msdnet.anytime import AnytimeCurve
 from msdnet.checks import check_choice, check_whole
-from msdnet.files import Labelled
+from msdnet.files import CIFAR, Labelled
 from msdnet.pixels import Unreadable
 from msdnet.policy import METHODS, Measure, Method, Policy, accuracy_of, judge_probabilities
 from msdnet.runtime import Model
@@ -242,13 +242,15 @@ def budget_point(
 
 
 def trained_on(model: Model) -> list[tuple[str, ...]]:
-    """What the model tells of the folder that it was trained on: names of some of its images, as digests. Nothing if it
-    was trained on something else.
+    """What the model tells of the folder that it was trained on: names of some of its images, as digests, or none where
+    its images came without names. Nothing if they are not known at all, or CIFAR's.
 
     With it `open_labelled` tells that folder, of which the test images are to be taken, from others.
     """
-    names = tuple(model.manifest.provenance.get("some_names", ()))
-    return [names] if names else []
+    provenance = model.manifest.provenance
+    if "held_out_sha256" not in provenance or provenance.get("data", {}).get("dataset") in CIFAR:
+        return []
+    return [tuple(provenance.get("some_names", ()))]
 
 
 def evaluate(

@@ -462,6 +462,16 @@ def test_a_run_is_reported_on_by_the_images_of_another_folder(place: Path, tmp_p
     assert f"On {count} images" in (tmp_path / "report.html").read_text()
 
 
+def test_a_run_whose_folder_was_emptied_is_reported_on_by_what_was_in_it(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "run", tmp_path / "run")
+    facts = json.loads((tmp_path / "run/run.json").read_text())
+    facts["data"]["root"] = str(tmp_path / "empty")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "run/run.json").write_text(json.dumps(facts))
+    done = run("report", str(tmp_path / "run"), "--data", str(place / "photos"), "--out", str(tmp_path / "report.html"))
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_model_is_measured_on_all_images_of_another_folder(place: Path, tmp_path: Path) -> None:
     """Of its own, only on those that it was not trained on."""
     own = run_here("evaluate", str(place / "bundle"), "--data", str(place / "photos"), "--json")

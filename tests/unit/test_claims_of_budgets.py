@@ -81,7 +81,7 @@ def test_the_most_accurate_network_of_each_kind_is_met_for_half_of_its_cost(
     networks = all_of(*batch_networks((10, 60), (25, 70), (100, last)), *larger_systems(**accuracy), *resnets)
     finding = found("the cost can be reduced drastically", networks)
     assert finding.verdict == verdict
-    assert "stochastic depth (70.0%): 8.8 times cheaper" in finding.measured
+    assert "stochastic depth (70.0%): 8.77 times cheaper" in finding.measured
 
 
 @pytest.mark.parametrize(("cost", "holds"), [(80, True), (45, False)])

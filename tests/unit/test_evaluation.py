@@ -18,10 +18,11 @@ from msdnet.bundle import Bundle
 from msdnet.cli.inputs import open_images
 from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint, Evaluation, best_of, evaluate, trained_on
-from msdnet.files import Labelled, Part, fingerprint, open_labelled
+from msdnet.files import Labelled, Part, open_labelled
 from msdnet.models import find_bundle, model_names
 from msdnet.policy import METHODS, Method
 from msdnet.samples import cifar10
+from msdnet.training.record import describe_data
 from tests.helpers import one_exit
 
 CLASSES = ("red", "green", "blue")
@@ -354,27 +355,40 @@ def test_a_folder_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
         open_labelled(None, "folder")
 
 
-@pytest.mark.parametrize("data", [{"name": "own"}, {"dataset": "folder", "held_out": 7, "held_out_seed": 3}])
+@pytest.mark.parametrize("held_out", [None, 7])
+@pytest.mark.parametrize("by_others", [False, True])
 def test_held_out_images_are_found_however_the_training_was_given_them(
-    tiny: Bundle, tmp_path: Path, data: dict[str, object]
+    tiny: Bundle, tmp_path: Path, held_out: int | None, by_others: bool
 ) -> None:
     """What was opened by others tells only how it came out."""
     squares_in(tmp_path, *CLASSES)
-    split = FolderData(tmp_path, crop_size=16, workers=0, held_out=7, held_out_seed=3)
-    told = {"held_out": 7, "held_out_seed": 3, "held_out_sha256": fingerprint(split.held_out_indices), "data": data}
+    split = FolderData(tmp_path, crop_size=16, workers=0, held_out=held_out, held_out_seed=3)
+    asked = {"dataset": "folder", "held_out": held_out, "held_out_seed": 3}
+    told = describe_data(split) | {"data": {"name": "own"} if by_others else asked}
     model = msdnet.load(tiny.folder)
     model.manifest = dataclasses.replace(model.manifest, provenance=told)
-    assert len(open_images([model], str(tmp_path), None, "held_out").labels) == 7
+    found = open_images([model], str(tmp_path), None, "held_out")
+    assert len(found.labels) == len(split.held_out_indices)
 
 
 def test_a_model_tells_which_folder_it_was_trained_on(tiny: Bundle) -> None:
-    """Arrays, or CIFAR, have no names: nothing is said of them, and a folder is not taken for one that has changed."""
+    """Arrays have no names; of CIFAR, and where nothing is known, nothing is said."""
     model = msdnet.load(tiny.folder)
     told = {"data": {"name": "photos"}, "held_out_sha256": "abc", "held_out": 12, "held_out_seed": 5, "some_names": []}
-    model.manifest = dataclasses.replace(model.manifest, provenance=told)
-    assert trained_on(model) == []
-    model.manifest = dataclasses.replace(model.manifest, provenance=told | {"some_names": ["12", "34"]})
-    assert trained_on(model) == [("12", "34")]
+    for provenance, expected in (
+        (told | {"some_names": ["12", "34"]}, [("12", "34")]),
+        (told, [()]),
+        (told | {"data": {"dataset": "cifar10"}}, []),
+        ({}, []),
+    ):
+        model.manifest = dataclasses.replace(model.manifest, provenance=provenance)
+        assert trained_on(model) == expected
+
+
+def test_a_model_that_does_not_tell_its_images_is_not_said_to_know_the_folder(tmp_path: Path) -> None:
+    squares_in(tmp_path, "ant", "bee", count=3)
+    with pytest.warns(UserWarning, match="all 6 images are taken, since the model does not tell which it was trained"):
+        assert len(open_labelled(tmp_path, classes=("ant", "bee"), trained_on=[()]).labels) == 6
 
 
 @pytest.mark.parametrize("trained_on", [[], [("12", "34")]])

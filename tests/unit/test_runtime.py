@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -112,6 +114,27 @@ def test_a_forked_process_can_use_an_engine_and_let_go_of_it(tiny: Bundle) -> No
         gc.collect()
 
     assert in_a_child(use)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_that_has_a_model_ends_as_any_other(tiny: Bundle) -> None:
+    """By the end of its script, and not at once, as those of multiprocessing do."""
+    script = f"""
+import os, time, warnings
+import numpy as np
+from msdnet.bundle import Bundle
+from msdnet.runtime import OnnxEngine
+
+engine = OnnxEngine(Bundle({str(tiny.folder)!r}), threads=4)
+engine.advance(engine.begin(np.zeros((9, *engine.images.shape), np.uint8)))
+time.sleep(0.5)
+warnings.simplefilter("ignore")
+child = os.fork()
+if child:
+    print(os.waitpid(child, 0)[1])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout == "0\n", "no signal ended the child"
 
 
 # A state belongs to whoever has it

@@ -88,10 +88,21 @@ def _exported(run: Path, data: str | None, scratch: Path, skip_unreadable: bool)
 
     Unreadable images end it unless they were skipped in training, or are to be now.
     """
+    from msdnet.data import UnreadableImageError
     from msdnet.export import export_run
     from msdnet.training.record import read_run
 
-    place = read_run(run)["data"].get("root")
-    root = None if data == SAMPLES or (place is not None and Path(place).exists()) else data
-    out = scratch / (run.resolve().name or "run")
-    return export_run(run, out, root=root, unreadable="skip" if skip_unreadable else None).folder
+    def export(root: str | None) -> Path:
+        out = scratch / (run.resolve().name or "run")
+        return export_run(run, out, root=root, unreadable="skip" if skip_unreadable else None).folder
+
+    if data is None or data == SAMPLES:
+        return export(None)
+    if read_run(run)["data"].get("root") is None:  # it was downloaded, and may not be here
+        return export(data)
+    try:
+        return export(None)
+    except UnreadableImageError:
+        raise
+    except (FileNotFoundError, ValueError):  # its images are not where they were
+        return export(data)

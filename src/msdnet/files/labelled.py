@@ -191,7 +191,7 @@ def _of_folder(
             if not files and total is None:
                 raise ValueError(f"{root}: no images in folders that are called like classes; {LAYOUTS}")
             if trained_on and total is None:
-                _tell_of_new(root, len(files))
+                _tell_of_new(root, len(files), known=any(trained_on))
             of_these = "all images" if total is None else _share(part, total)
             return _labelled(f"{called}, {of_these}", root, names, files)
     found = find_images(root, classes, held_out, held_out_seed)
@@ -212,14 +212,18 @@ def _labelled(
     return Labelled(name, [str(root / file.path) for file in files], labels, classes, held_out)
 
 
-def _tell_of_new(root: Path, images: int) -> None:
-    """Else whoever has renamed a folder's images would be told how good a model is on those that it was trained on."""
-    warnings.warn(
-        f"{root}: not the folder that the model was trained on, or changed too much since: all {images:,} images are "
-        "taken, not only the tenth that training leaves for testing (on images that it was trained on, accuracies are "
-        "too high)",
-        stacklevel=4,
+def _tell_of_new(root: Path, images: int, *, known: bool) -> None:
+    """Else whoever has renamed a folder's images would be told how good a model is on those that it was trained on.
+
+    - known: whether a model tells what it was trained on by names
+    """
+    why = (
+        f"not the folder that the model was trained on, or changed too much since: all {images:,} images are taken, "
+        "not only the tenth that training leaves for testing"
+        if known
+        else f"all {images:,} images are taken, since the model does not tell which it was trained on"
     )
+    warnings.warn(f"{root}: {why} (on images that it was trained on, accuracies are too high)", stacklevel=4)
 
 
 def _first(classes: Sequence[str]) -> str:

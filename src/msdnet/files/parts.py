@@ -27,9 +27,8 @@ _WORDS = {
 
 def hold_out(size: int, count: int, seed: int) -> tuple[int, ...]:
     """Which of `size` images to hold out: the same on every machine and with every version of every library."""
-    check_whole("held_out", count, at_least=0)
-    if not 0 < count < size:
-        raise ValueError(f"held-out images must be at least 1 and fewer than the {size} training images, got {count}")
+    if check_whole("held_out", count) >= size:
+        raise ValueError(f"held_out must be fewer than the {size} training images, got {count}")
     return tuple(sorted(_mixed(size, seed)[:count]))
 
 

@@ -8,6 +8,7 @@ One image alone takes so little time that preparing a run and copying what comes
 chain: space for all that the stages make of an image, bound to them once.
 """
 
+import ctypes
 import json
 import os
 import threading
@@ -286,14 +287,14 @@ def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
 
 
 _sessions = weakref.WeakSet[onnxruntime.InferenceSession]()
-_of_the_parent: list[onnxruntime.InferenceSession] = []
 
 
 def _keep_those_of_the_parent() -> None:
-    """A fork copies sessions, but not their threads. To run them does without; to end one would wait for its threads
-    for ever, so that a child lets go of none.
+    """A fork copies sessions, but not their threads. To run one does without; to end one would wait for its threads for
+    ever, or crash. So a child never does, not even when it ends itself: one reference to each is never given back.
     """
-    _of_the_parent.extend(_sessions)
+    for session in _sessions:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
 
 
 if hasattr(os, "register_at_fork"):  # where there is no fork, there is none

@@ -80,7 +80,7 @@ def _each_alone(fractalnet: Measurement) -> list[Place]:
 def _above(measured: Results, rivals: Rivals, margin: float, apart: Sequence[str] = ()) -> Finding:
     """It holds if MSDNets are above all that cost no more than they can spend, and on par with what is costlier.
 
-    - apart: ensembles, which the paper leaves out of its figure: told, and not counted
+    - apart: ensembles, which the paper does not show among the others in figure 7: told, and not counted
     """
     best = best_of_msdnets(measured)
 
@@ -111,7 +111,7 @@ def _drastically_cheaper(measured: Results) -> Finding:
     }.items():
         most = max(places, key=lambda place: place.y)
         times = best.times_cheaper(Place(most.x, most.y - ON_PAR))
-        words.append(f"{kind} ({most.y:.1f}%): {'never' if times is None else f'{times:.1f} times cheaper'}")
+        words.append(f"{kind} ({most.y:.1f}%): {'never' if times is None else f'{times:.2f} times cheaper'}")
         if times is None or times < 2:
             short.add(kind)
     words_of_all = f"on par with the most accurate of each kind: {'; '.join(words)}"

@@ -88,15 +88,6 @@ def _years(_: Results) -> Finding:
     return Finding(f"{years:,.0f} years", round(years, -1) == 3170)
 
 
-def _with_classifiers_cost(_: Results) -> Finding:
-    """About is within a tenth."""
-    costs = {"ResNet-MC": _millions("resnet_mc")[-1], "DenseNet-MC": _millions("densenet_mc")[-1]}
-    about = [abs(cost / 130 - 1) < 0.1 for cost in costs.values()]
-    words = ", ".join(f"{called} {cost:.0f} million" for called, cost in costs.items())
-    words += "; the heads, and the growth of the second, are our choice (see below)"
-    return Finding(words, all(about), in_part=any(about) and not all(about))
-
-
 def _share_at_full_size(name: str) -> float:
     """Of a network's multiply-adds, those that make maps as high and wide as the images."""
     network, costs = on_meta(outline(name)), Counter[int]()
@@ -117,7 +108,6 @@ CLAIMS = (
     Claim("network reduction reduces the computational cost of training and testing", "4.1", _reduction),
     Claim("lazy evaluation leaves out what the next classifier does not need", "4.1", _lazy_evaluation),
     Claim("0.1 s more for each of a trillion images would add 3170 years", "1", _years),
-    Claim("ResNet-MC and DenseNet-MC both take about 1.3e8 multiply-adds", "5.1", _with_classifiers_cost),
     Claim(
         "DenseNets apply more filters to high-resolution maps than ResNets: fewer parameters, a much greater cost",
         "5.3",
