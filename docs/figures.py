@@ -24,6 +24,7 @@ from accuracy import (
 )
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
+from msdnet.amounts import counted
 from msdnet.drawing import draw_svg
 from msdnet.networks import outline
 from msdnet.plan import Grid
@@ -249,13 +250,15 @@ def verdicts() -> Iterator[str]:
     judged = {claim: finding for claim, finding in _judged().items() if finding}
     held = sum(finding.holds for finding in judged.values())
     in_part = sum(finding.in_part for finding in judged.values())
+    open_ones = [claim for claim, finding in _judged().items() if finding is None]
+    not_yet = sum(claim.otherwise == NOT_YET or bool(claim.parts) for claim in open_ones)
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
-    sums = sum(bool(claim.parts) and not finding.holds for claim, finding in judged.items())
+    sums = sum(bool(claim.parts) and finding.verdict == "no" for claim, finding in judged.items())
     yield (
         f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
-        f"part, and {len(judged) - held - in_part} do not ({sums} of these only summarise other claims).\n"
-        f"The other {len(_judged()) - len(judged)} are not measured yet, cannot be measured here, or are so by "
-        f"construction. {at_once} of the "
+        f"part, and {len(judged) - held - in_part} do not ({counted(sums, 'sum')} of others among them).\n"
+        f"Of the others {not_yet} are not measured yet, and {len(open_ones) - not_yet} are not for our "
+        f"experiments to judge, each with the reason. {at_once} of the "
         f"{len(judged)} needed no training: costs were counted, or a model of the package was used.\n"
     )
 

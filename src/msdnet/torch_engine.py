@@ -5,6 +5,7 @@ for each of a few batch sizes and then replayed whole. A batch is run in the nex
 capture nothing anew. Stages are put into the GPU's queue, and only whoever asks for a result waits for it.
 """
 
+import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -61,6 +62,7 @@ class TorchEngine(Engine):
         shift = -torch.tensor(manifest.images.mean, device=self.device) * scale
         self._scale, self._shift = scale.view(1, -1, 1, 1), shift.view(1, -1, 1, 1)
         self._graphs: dict[tuple[int, int], _Graph] = {}
+        self._process = os.getpid()
         self._alone = threading.Lock()  # a graph's memory is for one run at a time
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
         self._last_run: torch.cuda.Event | None = None
@@ -77,6 +79,11 @@ class TorchEngine(Engine):
 
     @torch.inference_mode()
     def begin(self, images: NDArray[Any]) -> State:
+        if os.getpid() != self._process and torch.get_num_threads() > 1:  # which a fork does not copy: it would hang
+            raise RuntimeError(
+                "a forked process cannot use its parent's model on PyTorch: load it there anew, start processes by "
+                "spawn, or call torch.set_num_threads(1) in it"
+            )
         # (N, H, W, C) in memory is the "channels last" layout of (N, C, H, W). Where another is wanted, bytes are moved
         # sooner than the numbers that become of them.
         with self._here():

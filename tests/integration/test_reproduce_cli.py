@@ -67,7 +67,10 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
             ["densenet-star", "--data", "nowhere", "--results", "none", "--runs", "none"],
             "nowhere: no such folder; --data or MSDNET_DATA must name the folder that holds cifar-100-binary/",
         ),
-        (["densenet-star", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
+        (
+            ["densenet-star", "--draw", "--results", "nowhere"],
+            "nowhere: nothing is measured there yet of densenet-star",
+        ),
         (["anytime-imagenet"], "no folder of images is named: --data (in Python, root) or MSDNET_DATA must name it"),
         (["densenet-star", "--draw", "--results", __file__], "test_reproduce_cli.py: a file, not a folder for results"),
         (["densenet-star", "--at-once", "0"], "at_once (--at-once) must be at least 1, got 0"),
@@ -168,7 +171,7 @@ def test_what_makes_a_try_is_told_in_words() -> None:
 def test_a_try_has_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_up_results(tmp_path / "results/reproduction", "densenet-star")
     monkeypatch.chdir(tmp_path)
-    for options, message in (([], ""), (["--epochs", "1"], "msdnet: results/try: nothing is measured yet")):
+    for options, message in (([], ""), (["--epochs", "1"], "msdnet: results/try: nothing is measured there yet")):
         done = run("densenet-star", "--draw", *options)
         assert done.stderr.startswith(message)
         assert bool(done.returncode) == bool(message)
@@ -280,7 +283,7 @@ def test_batches_that_no_image_is_left_for_stop_it_at_once(tmp_path: Path) -> No
 def test_where_nothing_is_measured_the_way_to_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     nothing = (
-        "msdnet: results/reproduction: nothing is measured yet that could be drawn; the same command without --draw "
+        "msdnet: results/reproduction: nothing is measured there yet of densenet-star; the same command without --draw "
         "measures it, and --plan tells how long that takes; --results names another folder of result files (those of a "
         "clone: results/reproduction in its root)"
     )

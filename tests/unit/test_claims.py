@@ -100,22 +100,25 @@ def test_every_claim_can_be_judged_by_the_systems_of_its_experiment(one: Claim) 
 
 # Claims that sum up others
 
-TRUE, FALSE = Finding("", True), Finding("", False)
+TRUE, FALSE, IN_PART = Finding("", True), Finding("", False), Finding("", False, in_part=True)
 
 
 @pytest.mark.parametrize(
-    ("parts", "holds"),
+    ("parts", "verdict"),
     [
-        ([TRUE, TRUE], True),
+        ([TRUE, TRUE], "yes"),
         ([TRUE, None], None),
         ([None, None], None),
-        ([None, FALSE], False),
-        ([TRUE, FALSE], False),
+        ([None, IN_PART], None),
+        ([None, FALSE], "no"),
+        ([TRUE, FALSE], "no"),
+        ([IN_PART, FALSE], "no"),
+        ([TRUE, IN_PART], "in part"),
     ],
 )
-def test_a_sum_is_true_if_all_are_and_false_if_one_is(parts: list[Finding | None], holds: bool | None) -> None:
+def test_a_sum_is_true_if_all_are_and_false_if_one_is(parts: list[Finding | None], verdict: str | None) -> None:
     finding = sum_up({Claim(f"part {number}", "1"): part for number, part in enumerate(parts)})
-    assert (finding and finding.holds) is holds
+    assert (finding and finding.verdict) == verdict
 
 
 def test_the_abstract_is_judged_by_its_parts() -> None:
@@ -124,8 +127,8 @@ def test_the_abstract_is_judged_by_its_parts() -> None:
     judged = judge_all({"anytime-cifar100": all_of(MSDNET, *others)})
     assert list(judged) == list(CLAIMS)
     assert judged[claim("on three data sets")] == Finding(
-        "sums up 7 claims: 0 true, 1 false (anytime: MSDNet is substantially above ResNet-MC and DenseNet-MC at any "
-        "budget), 6 open",
+        "sums up 7 claims: 0 true, 0 true in part, 1 false (anytime: MSDNet is substantially above ResNet-MC and "
+        "DenseNet-MC at any budget), 6 open",
         False,
     )
     assert judge_all({})[claim("on three data sets")] is None

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 import msdnet
@@ -114,6 +115,41 @@ def test_a_forked_process_can_use_an_engine_and_let_go_of_it(tiny: Bundle) -> No
         gc.collect()
 
     assert in_a_child(use)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_a_session_of_its_own(tiny: Bundle) -> None:
+    """That of the parent may be in the middle of a run, with locks that nobody in the child would give back."""
+    engine = OnnxEngine(tiny, threads=2)
+    expected, alone = run_all(engine, IMAGES), run_all(engine, IMAGES[:1])
+    theirs = engine._session
+
+    def use() -> None:
+        assert engine._session is not theirs
+        for found, known in ((run_all(engine, IMAGES), expected), (run_all(engine, IMAGES[:1]), alone)):
+            for one, other in zip(found, known, strict=True):
+                np.testing.assert_allclose(one, other, atol=1e-5)
+
+    with engine._opening, engine._adding_chain, engine._chains[0].held[0]:  # as another thread might have them
+        assert in_a_child(use)
+    assert engine._session is theirs
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_on_torch_a_forked_process_is_told_to_load_the_model_anew(tiny: Bundle) -> None:
+    model = msdnet.load(tiny.folder, engine="torch", device="cpu")
+    threads = torch.get_num_threads()
+
+    def refused() -> None:
+        with pytest.raises(RuntimeError, match=r"forked process .* load it there anew"):
+            model.classify(IMAGES)
+
+    try:
+        torch.set_num_threads(2)
+        model.classify(IMAGES)
+        assert in_a_child(refused)
+    finally:
+        torch.set_num_threads(threads)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

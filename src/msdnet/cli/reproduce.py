@@ -270,11 +270,12 @@ def _nothing_to_draw(experiment: "Experiment", measured: "Mapping[str, Measureme
     usual, tries = Path("results/reproduction"), Path("results/try")
     if measured:
         return f"{results}: {_not_enough(measured)}; not measured yet: {_missing(experiment, measured)}"
-    hint = "the same command without --draw measures it, and --plan tells how long that takes; --results names another "
-    hint += f"folder of result files (those of a clone: {usual} in its root)"
+    hint = "the same command without --draw measures it, and --plan tells how long that takes"
+    if not results.exists():
+        hint += f"; --results names another folder of result files (those of a clone: {usual} in its root)"
     if results == usual and any((tries / experiment.dataset).glob("*.json")):
         hint += f"; there is a try in {tries}, which is drawn with the options that made it (--epochs, ...)"
-    return f"{results}: nothing is measured yet that could be drawn; {hint}"
+    return f"{results}: nothing is measured there yet of {experiment.name}; {hint}"
 
 
 def _not_enough(measured: "Mapping[str, Measurement]") -> str:

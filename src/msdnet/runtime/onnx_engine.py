@@ -44,12 +44,16 @@ class OnnxEngine(Engine):
 
     best_batch = 32
 
+    _opened: onnxruntime.InferenceSession | None
+    _chains: list["_Chain"]
+
     def __init__(self, bundle: Bundle, *, threads: int | None = None) -> None:
         manifest = bundle.manifest
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         self._asked = threads
         self.threads = check_whole("threads", threads) if threads is not None else cores()
-        self._session = make_session(bundle.folder / STAGES, self.threads)
+        self._graph = bundle.folder / STAGES
+        self._forget_session()
         names = json.loads(self._session.get_modelmeta().custom_metadata_map[STAGE_NAMES])
         self._stages = [_Stage(*stage) for stage in names]
         self._nothing = {
@@ -66,8 +70,29 @@ class OnnxEngine(Engine):
             later.update(stage.inputs.values())
         std, mean = (np.array(values, np.float32) for values in (manifest.images.std, manifest.images.mean))
         self._scale, self._shift = (1 / std).reshape(-1, 1, 1), (-mean / std).reshape(-1, 1, 1)
-        self._chains = [self._make_chain()]
-        self._adding_chain = threading.Lock()
+        self._chains.append(self._make_chain())
+        _engines.add(self)
+
+    @property
+    def _session(self) -> onnxruntime.InferenceSession:
+        with self._opening:
+            if self._opened is None:
+                self._opened = make_session(self._graph, self.threads)
+            return self._opened
+
+    def _forget_session(self) -> None:
+        """A new one is opened where it is needed."""
+        self._opened, self._chains = None, []
+        self._opening, self._adding_chain = threading.Lock(), threading.Lock()
+
+    def after_fork(self) -> None:
+        """In a child, which has the parent's session, but not its threads: some may have been in the middle of a run,
+        and to end the session would wait for them for ever, or crash. The child opens one of its own, and never ends
+        the parent's, not even when it ends itself: one reference to it is never given back.
+        """
+        if self._opened is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._opened))
+        self._forget_session()
 
     def begin(self, images: NDArray[Any]) -> State:
         pixels = images.transpose(0, 3, 1, 2)
@@ -86,7 +111,7 @@ class OnnxEngine(Engine):
         with self._adding_chain:
             if len(self._chains) == CHAINS:
                 return None
-            chain = self._chains[0].twin()
+            chain = self._chains[0].twin() if self._chains else self._make_chain()
             link = chain.link(0)  # before others see it
             self._chains.append(chain)
             return link
@@ -279,23 +304,18 @@ def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own kinds, which differ between versions
         raise ValueError(f"{graph}: ONNX Runtime cannot run it ({error})") from error
-    _sessions.add(session)
-    return session
 
 
-_sessions = weakref.WeakSet[onnxruntime.InferenceSession]()
+_engines = weakref.WeakSet[OnnxEngine]()
 
 
-def _keep_those_of_the_parent() -> None:
-    """A fork copies sessions, but not their threads. To run one does without; to end one would wait for its threads for
-    ever, or crash. So a child never does, not even when it ends itself: one reference to each is never given back.
-    """
-    for session in _sessions:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+def _after_fork() -> None:
+    for engine in _engines:
+        engine.after_fork()
 
 
 if hasattr(os, "register_at_fork"):  # where there is no fork, there is none
-    os.register_at_fork(after_in_child=_keep_those_of_the_parent)
+    os.register_at_fork(after_in_child=_after_fork)

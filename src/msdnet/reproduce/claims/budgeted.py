@@ -216,9 +216,10 @@ def _one_network_over_a_wide_range(measured: Results) -> Finding:
         for others in ([*figure, *ensembles], figure)
     )
     words = (
-        f"one network ({len(best.network.costs)} exits) is above all others, ensembles with early exits among them, "
-        f"from {best.low:.0f} to {best.high:.0f} million multiply-adds, of {best.most:.0f} that it can spend "
-        f"(without ensembles, one of {len(without.network.costs)} exits from {without.low:.0f} to {without.high:.0f})"
+        f"one network ({len(best.network.costs)} exits) is above all others of figure 7, and ensembles of its ResNets "
+        f"and DenseNets with early exits, from {best.low:.0f} to {best.high:.0f} million multiply-adds, of "
+        f"{best.most:.0f} that it can spend (without ensembles, one of {len(without.network.costs)} exits from "
+        f"{without.low:.0f} to {without.high:.0f})"
     )
     return Finding(words, best.wide and best.high == best.most, in_part=best.wide and best.high < best.most)
 

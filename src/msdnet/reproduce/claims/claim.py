@@ -91,12 +91,15 @@ def judge(claim: Claim, measured: Mapping[str, Measurement]) -> Finding | None:
 
 
 def sum_up(found: Mapping[Claim, Finding | None]) -> Finding | None:
-    """Of a claim's parts: true if all are, false if one is, and open otherwise."""
-    true = [part for part, finding in found.items() if finding and finding.holds]
-    false = [part.says for part, finding in found.items() if finding and not finding.holds]
-    still_open = len(found) - len(true) - len(false)
-    if not false and still_open:
+    """Of a claim's parts: true if all are, false if one is, open if one is open, and else in part."""
+    verdicts = {part.says: finding.verdict if finding else "open" for part, finding in found.items()}
+    told = []
+    for verdict, called in {"yes": "true", "in part": "true in part", "no": "false", "open": "open"}.items():
+        parts = [says for says, one in verdicts.items() if one == verdict]
+        which = f" ({'; '.join(parts)})" if parts and verdict in ("in part", "no") else ""
+        told.append(f"{len(parts)} {called}{which}")
+    given = set(verdicts.values())
+    if "open" in given and "no" not in given:
         return None
-    which = f" ({'; '.join(false)})" if false else ""
-    words = f"sums up {len(found)} claims: {len(true)} true, {len(false)} false{which}, {still_open} open"
-    return Finding(words, not false)
+    words = f"sums up {len(found)} claims: {', '.join(told)}"
+    return Finding(words, given == {"yes"}, in_part="no" not in given and "in part" in given)

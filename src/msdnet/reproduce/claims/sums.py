@@ -1,4 +1,4 @@
-"""Claims that sum up others, by which they are judged: true if all of these are, false if one is."""
+"""Claims that sum up others, by which they are judged: true if all of these are, false if one is, else in part."""
 
 from msdnet.reproduce.claims import anytime, budgeted, imagenet
 from msdnet.reproduce.claims.claim import Claim
