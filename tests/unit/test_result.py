@@ -213,7 +213,9 @@ def test_a_shared_budget_tells_what_is_left(tiny: Bundle) -> None:
 @pytest.mark.parametrize("given", ["5ms", 5])
 def test_a_deadline_may_have_a_unit(tiny: Bundle, given: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, ends = msdnet.load(tiny.folder, threads=1), []
-    monkeypatch.setattr("msdnet.runtime.model.steps", lambda *given, **_: ends.append(given[4] - time.perf_counter()))
+    monkeypatch.setattr(
+        "msdnet.runtime.model.steps", lambda *given, **_: ends.append(given[4].end - time.perf_counter())
+    )
     model.anytime(IMAGES[0], deadline_ms=given)
     assert 0 < ends[0] <= 0.005
 
