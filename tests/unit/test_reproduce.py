@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -375,6 +376,21 @@ def test_the_plan_tells_what_is_missing_and_how_long_it_takes(images: Path, tmp_
     assert {one.standing for one in planned.values()} == {"missing"}
     assert all(one.seconds > 0 for one in planned.values())
     assert all(one.seconds == 0 for one in make_plan(SMALL, done.shelf))
+
+
+def test_a_plan_does_not_time_steps_that_still_prepare(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is compiled by the first step is set up by the second: that took ten times as long as those after it."""
+    preparing = iter([0.1, 0.1])
+
+    def step(*_: object) -> None:
+        time.sleep(next(preparing, 0.0))
+
+    monkeypatch.setattr("msdnet.reproduce.plan.make_step", lambda *_: step)
+    (planned,) = make_plan(SMALL, workshop(images, tmp_path).shelf, [RESNET])
+    steps = RECIPE.epochs * (90 // RECIPE.batch_size)
+    assert 0 < planned.seconds < 0.1 * steps / 2
 
 
 def test_the_plan_tells_of_a_damaged_run_and_goes_on(images: Path, tmp_path: Path) -> None:

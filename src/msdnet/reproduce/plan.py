@@ -19,6 +19,7 @@ from msdnet.training.step import Step
 __all__ = ["Planned", "ensembles_to_measure", "make_plan"]
 
 _TIMED_STEPS = 5
+_FIRST_STEPS = 2  # not timed: kernels are chosen or compiled, a graph is captured; the second sets up what was compiled
 _ROWS_ON_CPU = 16  # a step of the whole batch would take a minute for the largest networks
 
 
@@ -87,7 +88,7 @@ def _training_seconds(trained: Trained, side: int, images: int, device: torch.de
     pixels = torch.randn(rows, 3, side, side, device=device)
     batch = Batch(pixels, torch.arange(rows, device=device) % classes)
     steps = _TIMED_STEPS if device.type == "cuda" else 1
-    _seconds(step, batch, device, 1)  # kernels are chosen, and the graph is captured
+    _seconds(step, batch, device, _FIRST_STEPS)
     each = _seconds(step, batch, device, steps) / steps
     return recipe.epochs * (images // recipe.batch_size) * each * recipe.batch_size / rows
 
