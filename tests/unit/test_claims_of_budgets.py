@@ -215,10 +215,10 @@ def test_on_cifar10_all_are_met_by_a_margin(last: float, accuracy: dict[str, flo
     ("beaten", "words", "verdict"),
     [
         ({}, "from 20 to 300 million", "yes"),
-        ({"resnet_56": (110, 80)}, "from 20 to 110 million", "in part"),
-        ({"resnet_56": (90, 80)}, "from 20 to 90 million", "no"),
-        ({"densenet_bc_16_12": (20, 80)}, "from 20 to 20 million", "no"),
-        ({"resnet_56": (299, 80)}, "from 20 to 299 million", "in part"),
+        ({"resnet_56": (110, 80)}, "from 20 up to the first that is better, at 110 million", "in part"),
+        ({"resnet_56": (90, 80)}, "from 20 up to the first that is better, at 90 million", "no"),
+        ({"densenet_bc_16_12": (20, 80)}, "from 20 up to the first that is better, at 20 million", "no"),
+        ({"resnet_56": (299, 80)}, "from 20 up to the first that is better, at 299 million", "in part"),
     ],
 )
 def test_the_range_of_one_network_ends_where_another_is_above_it(
@@ -241,7 +241,9 @@ def test_the_range_is_told_without_ensembles_as_well() -> None:
     networks["ensemble_resnet_20"] = network("ensemble_resnet_20", (20, 50), (290, 80), budgets=((290, 80),))
     finding = found("a single network can outperform", networks)
     assert finding.verdict == "in part"
-    assert finding.measured.endswith("of 300 that it can spend (without ensembles, one of 2 exits from 25 to 300)")
+    assert finding.measured.endswith(
+        "of 300 that it can spend (without ensembles, one of 2 exits from 25 to 300 million multiply-adds)"
+    )
 
 
 def test_of_wide_ranges_one_that_is_not_cut_short_counts() -> None:
@@ -260,7 +262,8 @@ def test_of_wide_ranges_one_that_is_not_cut_short_counts() -> None:
 def test_early_exits_end_the_range_of_one_network_too(name: str) -> None:
     networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76), (300, 77)), *baselines())
     networks[name] = network(name, (20, 50), (60, 80), budgets=((60, 80),))
-    assert "from 25 to 60 million" in found("a single network can outperform", networks).measured
+    finding = found("a single network can outperform", networks)
+    assert "from 25 up to the first that is better, at 60 million" in finding.measured
 
 
 @pytest.mark.parametrize(("spent", "holds"), [(24.0, True), (23.0, False)])

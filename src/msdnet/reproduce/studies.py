@@ -143,8 +143,8 @@ _ABLATIONS: dict[str, dict[str, Any]] = {
     },
     "same_growth": {"growth": 38, "channel_factors": (1, 1, 1)},
 }
-_JUDGED_BY = ("msdnet", "plain")
-"""The first is what all others are compared with, the second by one answer alone."""
+_FROM_SEVERAL_SEEDS = ("msdnet", "plain")
+"""The first is what all others are compared with; of the second a single answer decides two claims."""
 
 
 def ablation_names(variant: str) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def ablation_names(variant: str) -> tuple[str, ...]:
 
 
 def _seeds_of(variant: str) -> tuple[int, ...]:
-    return _SEEDS if variant in _JUDGED_BY else _SEEDS[:1]
+    return _SEEDS if variant in _FROM_SEVERAL_SEEDS else _SEEDS[:1]
 
 
 def ablation_experiment(recipe: Recipe) -> Experiment:

@@ -188,9 +188,18 @@ class _Range(NamedTuple):
         return self.high >= 5 * self.low
 
     @property
+    def whole(self) -> bool:
+        """It ends with what the network can spend at most, and not with another that is better."""
+        return self.high == self.most
+
+    @property
     def rank(self) -> tuple[bool, float]:
         """One that reaches its full cost, if its range is wide, is best; else the widest."""
-        return self.wide and self.high == self.most, self.high / self.low
+        return self.wide and self.whole, self.high / self.low
+
+    def __str__(self) -> str:
+        end = f"to {self.high:.0f}" if self.whole else f"up to the first that is better, at {self.high:.0f}"
+        return f"from {self.low:.0f} {end} million multiply-adds"
 
 
 def _range_above(one: Measurement, others: Sequence[Place]) -> _Range:
@@ -217,11 +226,10 @@ def _one_network_over_a_wide_range(measured: Results) -> Finding:
     )
     words = (
         f"one network ({len(best.network.costs)} exits) is above all others of figure 7, and ensembles of its ResNets "
-        f"and DenseNets with early exits, from {best.low:.0f} to {best.high:.0f} million multiply-adds, of "
-        f"{best.most:.0f} that it can spend (without ensembles, one of {len(without.network.costs)} exits from "
-        f"{without.low:.0f} to {without.high:.0f})"
+        f"and DenseNets with early exits, {best}, of {best.most:.0f} that it can spend "
+        f"(without ensembles, one of {len(without.network.costs)} exits {without})"
     )
-    return Finding(words, best.wide and best.high == best.most, in_part=best.wide and best.high < best.most)
+    return Finding(words, best.wide and best.whole, in_part=best.wide and not best.whole)
 
 
 CONSISTENTLY = Claim(
