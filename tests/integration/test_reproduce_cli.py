@@ -3,8 +3,10 @@
 import itertools
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -380,22 +382,44 @@ def test_a_place_of_cifars_says_nothing_of_imagenets_classes(
 
 
 @pytest.mark.slow
-def test_imagenets_experiment_runs_from_end_to_end_on_photos(photos: Path, tmp_path: Path) -> None:
-    """Four classes of a few real photos stand for the thousand, and two systems for all."""
+def test_imagenets_experiments_run_from_end_to_end_on_photos(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every system, by a few real photos of four classes: begun by one process, which is stopped; two go on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for part, count in (("train", 10), ("val", 4)):
         for folder in sorted((photos / part).iterdir())[:4]:
-            (tmp_path / "photos" / part / folder.name).mkdir(parents=True)
+            Path("photos", part, folder.name).mkdir(parents=True)
             for photo in sorted(folder.iterdir())[:count]:
-                (tmp_path / "photos" / part / folder.name / photo.name).symlink_to(photo)
-    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
-    options = ["--data", str(tmp_path / "photos"), "--epochs", "1", "--batch-size", "12", *places]
-    done = run("budgeted-imagenet", "--only", "imagenet_4", "--only", "imagenet_densenet_37", *options)
+                Path("photos", part, folder.name, photo.name).symlink_to(photo)
+    options = ["--data", "photos", "--epochs", "2", "--batch-size", "12", "--results", "results", "--runs", "runs"]
+    command = ["-m", "msdnet", "reproduce", "budgeted-imagenet", "--device", "cpu", *options]
+    assert "stopped by SIGINT" in _stopped_when_there_is("runs/imagenet/*/metrics.jsonl", command)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run([*torchrun, *command], capture_output=True, text=True, timeout=1500, check=False)
     assert done.returncode == 0, done.stderr
-    values = json.loads((tmp_path / "results/imagenet/imagenet_4.json").read_text())
+    assert "goes on, epochs done: " in done.stdout
+    assert "not measured yet" not in done.stdout
+    assert json.loads(run("anytime-imagenet", *options, "--draw", "--json").stdout)["missing"] == []
+    assert {path.stem for path in Path("results/figures").iterdir()} == {"budgeted_imagenet", "anytime_imagenet"}
+    values = json.loads(Path("results/imagenet/imagenet_4.json").read_text())
     assert (values["dataset"], values["network"]["classes"]) == ("photos", 4)
     assert (values["images"]["training"], values["images"]["held_out"], values["images"]["test"]) == (36, 4, 16)
     assert len(values["test_accuracy"]) == 5
     assert {point["method"] for point in values["points"]} == {"paper", "accuracy"}
     assert min(point["budget"] for point in values["points"]) >= values["whole_costs"][0]
-    assert "not measured yet: imagenet_6, imagenet_7" in done.stdout
-    assert (tmp_path / "results/figures/budgeted_imagenet.svg").exists()
+
+
+def _stopped_when_there_is(file: str, command: Sequence[str]) -> str:
+    """What Python with this command says when it gets a signal just then; the file's name is a pattern."""
+    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    deadline = time.monotonic() + 300
+    while not list(Path().glob(file)):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    return told
