@@ -24,7 +24,6 @@ from accuracy import (
 )
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
-from msdnet.amounts import counted
 from msdnet.drawing import draw_svg
 from msdnet.networks import outline
 from msdnet.plan import Grid
@@ -256,10 +255,10 @@ def verdicts() -> Iterator[str]:
     sums = sum(bool(claim.parts) and finding.verdict == "no" for claim, finding in judged.items())
     yield (
         f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
-        f"part, and {len(judged) - held - in_part} do not ({counted(sums, 'sum')} of others among them).\n"
-        f"Of the others {not_yet} are not measured yet, and {len(open_ones) - not_yet} are not for our "
-        f"experiments to judge, each with the reason. {at_once} of the "
-        f"{len(judged)} needed no training: costs were counted, or a model of the package was used.\n"
+        f"part, and {len(judged) - held - in_part} do not (of which {sums} only sums up others).\n"
+        f"{not_yet} are not measured yet, and {len(open_ones) - not_yet} are not for our experiments to judge (the "
+        f"list of claims says why). {at_once} of the {len(judged)} needed no training: costs were counted, or a model "
+        "of the package was used.\n"
     )
 
 

@@ -52,7 +52,7 @@ Hard = Annotated[
     bool, typer.Option("--hard", help="Never spend more than the budget in total; a budget of time may be exceeded.")
 ]
 Steady = Annotated[
-    bool, typer.Option("--steady", help="Spend the budget on average over some hundreds of images, whatever they are.")
+    bool, typer.Option("--steady", help="Spend the budget on average over some thousands of images, whatever they are.")
 ]
 Lines = Annotated[bool, typer.Option("--json", help="Print a line of JSON for each image.")]
 
