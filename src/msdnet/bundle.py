@@ -206,11 +206,11 @@ class Bundle:
     """The files of a bundle, each compared with its checksum when it is read."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).resolve()  # whatever becomes of the working directory, or of a link to the folder
         path = self.folder / MANIFEST
         if not path.is_file():
             hint = "; a training run is there: msdnet export makes a bundle of it" if is_run(self.folder) else ""
-            raise FileNotFoundError(f"{self.folder}: no bundle is there (a folder with a {MANIFEST}){hint}")
+            raise FileNotFoundError(f"{folder}: no bundle is there (a folder with a {MANIFEST}){hint}")
         with of_file(path):
             self.manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
 

@@ -23,6 +23,7 @@ from msdnet.device import pick_device, side_stream
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.networks import State as NetworkState
 from msdnet.runtime.engine import Array, Engine, Launched, Rows, State
+from msdnet.runtime.forks import renew_after_fork
 from msdnet.runtime.tensors import read_tensors
 
 __all__ = ["Precision", "TorchEngine", "network_of"]
@@ -50,6 +51,8 @@ class TorchEngine(Engine):
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         check_choice("precision", precision, get_args(Precision))
         self.device = pick_device(device)
+        if precision == "tf32" and self.device.type != "cuda":
+            raise ValueError(f"precision tf32 is of NVIDIA GPUs; {self.device} has float32 and bfloat16")
         self.precision = precision
         self.best_batch = 32 if self.device.type == "cpu" else 1024
         self.ahead = 1 if self.device.type == "cuda" else 0
@@ -63,9 +66,14 @@ class TorchEngine(Engine):
         self._scale, self._shift = scale.view(1, -1, 1, 1), shift.view(1, -1, 1, 1)
         self._graphs: dict[tuple[int, int], _Graph] = {}
         self._process = os.getpid()
-        self._alone = threading.Lock()  # a graph's memory is for one run at a time
+        self.after_fork()
+        renew_after_fork(self)
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
         self._last_run: torch.cuda.Event | None = None
+
+    def after_fork(self) -> None:
+        """A child has a lock of its own."""
+        self._alone = threading.Lock()  # a graph's memory is for one run at a time
 
     @property
     def options(self) -> dict[str, Any]:

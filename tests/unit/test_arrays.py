@@ -68,6 +68,18 @@ def test_numbers_are_taken_as_bytes_are() -> None:
         assert one.labels.equal(other.labels)
 
 
+def test_labels_may_have_another_byte_order() -> None:
+    """As files of some formats have them."""
+    images, labels = np.zeros((6, 8, 8, 3), np.uint8), np.array([0, 1] * 3, dtype=">i4")
+    data = ArrayData(images, labels, ["a", "b"], held_out=[0, 1])
+    assert [batch.labels.tolist() for batch in data.batches("held_out", 8)] == [[0, 1]]
+
+
+def test_a_text_is_no_list_of_names() -> None:
+    with pytest.raises(TypeError, match="classes must be names, in the order of their labels, got 'ab'"):
+        ArrayData(np.zeros((6, 8, 8, 3), np.uint8), [0, 1] * 3, "ab", held_out=2)
+
+
 def test_lists_are_taken_as_arrays_are() -> None:
     images = some_images(4, 8, 8) / 255
     lists = ArrayData(images.tolist(), [0, 1, 2, 0], CLASSES, held_out=1)

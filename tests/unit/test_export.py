@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import msdnet
 from msdnet.bundle import HELD_OUT
-from msdnet.data import DataConfig, open_data
+from msdnet.data import ArrayData, DataConfig, open_data
 from msdnet.data.folder import FolderData
 from msdnet.export import export_run
 from msdnet.runtime.tensors import read_tensors
@@ -69,6 +70,13 @@ def test_data_that_only_python_has_are_asked_for_in_words_that_help(tmp_path: Pa
     assert "export_run(..., data=...); msdnet export --no-held-out does without them" in refused.stderr
     done = run_here("export", str(tmp_path / "run"), "--out", str(tmp_path / "bundle"), "--no-held-out")
     assert done.returncode == 0
+
+
+def test_data_without_test_images_are_told_before_anything_is_computed(tmp_path: Path) -> None:
+    data = ArrayData(np.zeros((40, 12, 12, 3), np.uint8), [0, 1] * 20, ["a", "b"], held_out=8)
+    train(Recipe(epochs=1, batch_size=16), data=data, network=TINY, out=tmp_path / "run", device="cpu")
+    with pytest.raises(ValueError, match=r"arrays: has no test images to look at \(test, --test\)"):
+        export_run(tmp_path / "run", tmp_path / "bundle", data=data, test=True, device="cpu")
 
 
 def test_data_tell_what_a_network_takes(photos: DataConfig) -> None:

@@ -17,9 +17,10 @@ from torchvision.transforms import v2
 
 from msdnet.data.base import UNREADABLE, Batch, Epoch, Shard
 from msdnet.data.folder import FolderData
-from msdnet.files import Part, find_classes, hold_out
+from msdnet.files import Part, find_classes, hold_out, open_labelled
 from msdnet.files import folder as module
 from msdnet.pixels import centre, cropped
+from msdnet.training.record import check_same_images, describe_data
 
 # Python 3.12 and newer warn of every fork beside threads, and torch always has some.
 pytestmark = [
@@ -56,6 +57,23 @@ def make(root: Path, train: int = 20, test: int = 4, classes: Iterable[str] = ("
 
 def open_small(root: Path, workers: int = 0, crop_size: int = 8, **options: object) -> FolderData:
     return FolderData(root, crop_size=crop_size, workers=workers, **options)  # type: ignore[arg-type]
+
+
+def test_images_with_the_same_numbers_and_other_names_are_others(tmp_path: Path) -> None:
+    """Or those that were trained on would be taken for held-out ones."""
+    data = open_small(make(tmp_path / "photos"))
+    told = {"images": describe_data(data)}
+    check_same_images("trained on other data", open_small(tmp_path / "photos"), told)
+    for folder in (tmp_path / "photos/train").iterdir():
+        files = sorted(folder.iterdir())
+        for file in files:
+            file.rename(file.with_suffix(".moved.png"))
+    moved = open_small(tmp_path / "photos")
+    assert moved.held_out_indices == data.held_out_indices
+    with pytest.raises(ValueError, match="trained on other data: which images are held out"):
+        check_same_images("trained on other data", moved, told)
+    images = open_labelled(tmp_path / "photos", part="held_out")
+    assert images.held_out == moved.held_out_fingerprint != data.held_out_fingerprint
 
 
 def pixels(data: FolderData, images: Tensor) -> Tensor:

@@ -50,6 +50,32 @@ def test_tensors_are_taken_like_arrays() -> None:
         gathered(tensor.permute(0, 3, 1, 2))
 
 
+def test_an_array_on_a_disk_is_read_part_by_part() -> None:
+    """As those of h5py and zarr, which may be larger than memory."""
+    images, read = noise(5, 8, 8, 3), []
+
+    class OnDisk:
+        ndim, shape = images.ndim, images.shape
+
+        def __len__(self) -> int:
+            return len(images)
+
+        def __getitem__(self, rows: slice) -> NDArray[Any]:
+            read.append(len(images[rows]))
+            return images[rows]
+
+        def __array__(self, *_: object, **__: object) -> NDArray[Any]:
+            raise MemoryError
+
+    assert count_of(OnDisk()) == 5
+    assert count_of([OnDisk(), images[0]]) == 6
+    assert read == []
+    np.testing.assert_array_equal(np.concatenate(list(batches(OnDisk(), SPEC, 2))), images)
+    assert read == [2, 2, 1]
+    with pytest.raises(ValueError, match=r"an image must have the shape .* got \(5, 8, 8, 3\)"):
+        pixels_of(OnDisk(), SPEC)
+
+
 def test_a_column_of_paths_is_a_list_of_them(tmp_path: Path) -> None:
     """As a table of pandas has it: numpy would take it for an array."""
 

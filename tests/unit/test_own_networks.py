@@ -1,10 +1,12 @@
 """Networks that are not in the package: known by a config and what builds it, or, in a bundle, not at all."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import Tensor, nn
@@ -17,9 +19,11 @@ from msdnet.export import export_network, export_run
 from msdnet.networks import _BUILDERS, Chain, StagedNetwork, State, create_network, empty_network
 from msdnet.systems import EnsembleConfig, ResNetConfig
 from msdnet.torch_engine import TorchEngine
-from msdnet.training import Recipe, resume, train
+from msdnet.training import Interrupted, Recipe, resume, train
+from msdnet.training.checkpoint import load_tensors
 from msdnet.training.display import Display
 from tests.helpers import ColouredSquares, run_here
+from tests.unit.test_training import StopAt
 
 RECIPE = Recipe(name="quick", epochs=1, batch_size=16)
 UNKNOWN = "got 'own' .*once the module that defines it is imported; on the command line: msdnet --import MODULE"
@@ -28,6 +32,8 @@ UNKNOWN = "got 'own' .*once the module that defines it is imported; on the comma
 @dataclass(frozen=True, kw_only=True)
 class OwnConfig(NetworkConfig, kind="own"):
     width: int = 4
+    dropout: float = 0.0
+    repeats: int = 1
     names: tuple[str, ...] = ("a", "b")
 
     @property
@@ -38,7 +44,10 @@ class OwnConfig(NetworkConfig, kind="own"):
 class Own(Chain):
     def __init__(self, config: OwnConfig) -> None:
         sizes = ((config.input_channels, config.width), (config.width, 2 * config.width))
-        stages = [nn.Conv2d(*size, kernel_size=3, stride=2, padding=1) for size in sizes]
+        stages: list[nn.Module] = [nn.Conv2d(*size, kernel_size=3, stride=2, padding=1) for size in sizes]
+        again = nn.Conv2d(config.width, config.width, kernel_size=1)  # one and the same, several times
+        stages[0] = nn.Sequential(stages[0], *[again] * (config.repeats - 1))
+        stages[1] = nn.Sequential(nn.Dropout(config.dropout), stages[1])
         heads = [
             nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(out, config.classes)) for _, out in sizes
         ]
@@ -83,6 +92,26 @@ def test_it_is_trained_resumed_exported_and_run(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (5, 12, 12, 3), dtype=np.uint8)
     answers = [msdnet.load(bundle.folder, engine=engine).classify(pixels).labels for engine in ("onnx", "torch")]
     assert answers[0].tolist() == answers[1].tolist()
+
+
+def test_what_it_drops_out_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    """By torch's own random numbers, which it draws without our knowing."""
+    recipe, network = replace(RECIPE, epochs=3), OwnConfig(dropout=0.5)
+    settings: dict[str, Any] = {"data": ColouredSquares(), "device": "cpu"}
+    train(recipe, network=network, out=tmp_path / "whole", display=Display(), **settings)
+    with pytest.raises(Interrupted):
+        train(recipe, network=network, out=tmp_path / "parts", display=StopAt(8), **settings)
+    resume(tmp_path / "parts", display=Display(), **settings)
+    whole, parts = (load_tensors(tmp_path / out / "model.safetensors")[0] for out in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_layer_that_is_used_twice_is_in_a_graph_once(half: bool, tmp_path: Path) -> None:
+    network, data = create_network(OwnConfig(classes=3, repeats=3)), ColouredSquares()
+    bundle = export_network(network, tmp_path / "bundle", classes=data.classes, images=data.image_spec, half=half)
+    for name in ("stage_01.onnx", "stage_02.onnx"):
+        onnx.checker.check_model(onnx.load(bundle.folder / name))
 
 
 def test_a_bundle_of_an_unknown_kind_classifies(tmp_path: Path, forget: Callable[[], None]) -> None:

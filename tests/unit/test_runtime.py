@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import gc
 import os
+import pickle
+import shutil
 import subprocess
 import sys
 import threading
@@ -133,6 +135,56 @@ def test_a_forked_process_has_a_session_of_its_own(tiny: Bundle) -> None:
     with engine._opening, engine._adding_chain, engine._chains[0].held[0]:  # as another thread might have them
         assert in_a_child(use)
     assert engine._session is theirs
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_what_another_thread_had_begun(tiny: Bundle) -> None:
+    """To measure its stages, to keep a policy, to classify within a budget."""
+    model = msdnet.load(tiny.folder, threads=1)
+    shared = model.shared_budget(budget="60%", hard=True)
+
+    def use() -> None:
+        assert model.answer(IMAGES[0], deadline_ms=500).exit
+        assert len(model.classify(IMAGES, budget="70%").labels) == len(IMAGES)
+        assert len(shared.classify(IMAGES).labels) == len(IMAGES)
+
+    with model._measuring, model._keeping, shared._one_call:
+        assert in_a_child(use)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_finds_the_bundle_from_any_folder(tiny: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tiny.folder.parent)
+    model = msdnet.load(tiny.folder.name, threads=1)
+    expected = model.classify(IMAGES).labels
+
+    def use() -> None:
+        os.chdir("/")
+        np.testing.assert_array_equal(model.classify(IMAGES).labels, expected)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).classify(IMAGES).labels, expected)
+
+    assert in_a_child(use)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_run_another_bundle(tiny: Bundle, tmp_path: Path) -> None:
+    """Where a link is set to a newer one, the model stays the older; where files are exchanged, this is told."""
+    shutil.copytree(tiny.folder, tmp_path / "v1")
+    shutil.copytree(tiny.folder, tmp_path / "v2")
+    (tmp_path / "v2" / "stages.onnx").write_bytes(b"another")
+    (tmp_path / "current").symlink_to("v1")
+    model = msdnet.load(tmp_path / "current", threads=1)
+    expected = model.classify(IMAGES).labels
+    (tmp_path / "current").unlink()
+    (tmp_path / "current").symlink_to("v2")
+    assert in_a_child(lambda: np.testing.assert_array_equal(model.classify(IMAGES).labels, expected))
+    shutil.copy(tmp_path / "v2" / "stages.onnx", tmp_path / "v1")
+
+    def refused() -> None:
+        with pytest.raises(ValueError, match=r"stages.onnx: damaged or altered"):
+            model.classify(IMAGES)
+
+    assert in_a_child(refused)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -916,6 +968,15 @@ def test_engines_and_their_options_are_checked(tiny: Bundle) -> None:
         msdnet.load(tiny.folder, threads=0)
     with pytest.raises(ValueError, match="precision must be one of"):
         msdnet.load(tiny.folder, engine="torch", precision="int8")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="precision tf32 is of NVIDIA GPUs; cpu has float32 and bfloat16"):
+        msdnet.load(tiny.folder, engine="torch", device="cpu", precision="tf32")
+
+
+def test_a_few_images_take_no_space_for_many(tiny: Bundle) -> None:
+    """Space for so many would be more than any machine has."""
+    model = msdnet.load(tiny.folder, threads=1)
+    np.testing.assert_array_equal(model.classify(IMAGES[:3], batch=10**12).labels, model.classify(IMAGES[:3]).labels)
+    assert len(model.classify([], batch=10**12).labels) == 0
 
 
 # One image, until time is up

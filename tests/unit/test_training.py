@@ -1,6 +1,7 @@
 """The training loop on small data: it learns, it can be stopped anywhere, and it loses nothing."""
 
 import dataclasses
+import errno
 import json
 import multiprocessing
 import shutil
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import torch
@@ -427,6 +428,40 @@ def test_a_folder_is_for_one_training_at_a_time(tmp_path: Path) -> None:
     seen: list[int] = []
     run(tmp_path, display=Intruder())
     assert seen == [1]
+
+
+def test_a_folder_may_be_on_nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which locks a file only for those who could write it."""
+
+    def lock(file: TextIO, _: int) -> None:
+        if not file.writable():
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr("fcntl.flock", lock)
+    assert run(tmp_path).epochs == QUICK.epochs
+
+
+def test_a_folder_that_cannot_be_locked_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", lock)
+    message = r"its file system does not lock files \(No locks available\), .*; choose a folder elsewhere"
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path)
+
+
+def test_handlers_of_signals_that_are_not_pythons_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a program that has Python inside it: they could not be put back."""
+    handler = signal.getsignal
+
+    def known(number: int) -> Any:
+        return None if number == signal.SIGTERM else handler(number)
+
+    monkeypatch.setattr("signal.getsignal", known)
+    assert run(tmp_path).epochs == QUICK.epochs
 
 
 def test_a_killed_run_is_not_locked_by_the_readers_it_leaves_behind(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from msdnet.checks import check_choice, check_whole
 from msdnet.data.base import Batch, Epoch, ImageData, Normalisation, batches_at_once, in_runs
-from msdnet.files import Part, check_labels, hold_out
+from msdnet.files import Part, check_labels, class_names, hold_out
 from msdnet.pixels import check_pixels
 
 __all__ = ["ArrayData"]
@@ -53,11 +53,11 @@ class ArrayData(ImageData):
         subset: int | None = None,
     ) -> None:
         images, labels = np.asarray(images), np.asarray(labels)
-        _check(images, labels, classes)
+        self.classes = class_names(classes)
+        _check(images, labels, self.classes)
         if subset is not None:
             check_whole("subset", subset)
         self.name = name
-        self.classes = tuple(classes)
         self.device = torch.device(device)
         _, height, width, channels = images.shape
         self.image_shape = (channels, height, width)
@@ -68,7 +68,8 @@ class ArrayData(ImageData):
         rows = {"train": np.setdiff1d(np.arange(len(images)), self.held_out_indices)[:subset]}
         rows["held_out"] = np.array(self.held_out_indices)
         self._images = {part: _pixels(images[chosen]) for part, chosen in rows.items()}
-        self._labels = {part: torch.tensor(labels[chosen]).long().to(self.device) for part, chosen in rows.items()}
+        numbers = labels.astype(np.int64)
+        self._labels = {part: torch.tensor(numbers[chosen]).to(self.device) for part, chosen in rows.items()}
         self.normalisation = normalisation or _measured(self._images["train"])
         # (N, height + 2 padding, width + 2 padding, channels): padded once, so that a crop is nothing but an index.
         self._padded = functional.pad(self._images["train"], (0, 0, *[self._padding] * 4)).to(self.device)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from msdnet.bundle import ImageSpec
 from msdnet.checks import check_whole
-from msdnet.files import Part
+from msdnet.files import Part, fingerprint
 
 __all__ = [
     "UNREADABLE",
@@ -164,6 +164,11 @@ class ImageData(ABC):
     def some_names(self) -> tuple[str, ...]:
         """Of training images that are files: by these their folder is known again, even if it has grown."""
         return ()
+
+    @property
+    def held_out_fingerprint(self) -> str:
+        """By which a run, or a model, knows the images again that it was not trained on."""
+        return fingerprint(self.held_out_indices)
 
     @property
     def test_fingerprint(self) -> str | None:

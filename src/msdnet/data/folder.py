@@ -22,7 +22,7 @@ from torchvision.transforms import v2
 
 from msdnet.checks import check_choice, check_number, check_whole
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, UnreadableImageError
-from msdnet.files import LabelledFile, Part, composed, digest, divide, find_images, some_names
+from msdnet.files import LabelledFile, Part, composed, digest, divide, find_images, fingerprint_of_files, some_names
 from msdnet.machine import cores
 from msdnet.pixels import Unreadable, centre, cropped, opened, reason, usual_resize
 
@@ -116,6 +116,10 @@ class FolderData(ImageData):
     @property
     def some_names(self) -> tuple[str, ...]:
         return some_names(self.paths("train"))
+
+    @property
+    def held_out_fingerprint(self) -> str:
+        return fingerprint_of_files(self.held_out_indices, self.paths("held_out"))
 
     @property
     def test_fingerprint(self) -> str:

@@ -30,6 +30,7 @@ from msdnet.card import write_card
 from msdnet.data import Batch, ImageData, Unreadable
 from msdnet.export.averaging import POWERS, AveragingChoice, averaged, choose_averaging
 from msdnet.export.graphs import StoredWeights, stage_graphs, switched
+from msdnet.files import class_names
 from msdnet.networks import MSDNet, StagedNetwork, empty_network
 from msdnet.policy import Judged, fit_temperatures, judge_logits
 from msdnet.runtime import OnnxEngine
@@ -79,6 +80,11 @@ def export_run(
     check_free(Path(out))
     trained = load_run(run, data=data, root=root, unreadable=unreadable, device=device, open_data=held_out or test)
     facts, compared, seen = trained.facts, None, None
+    _, side, width = facts["images"]["shape"]
+    if side != width:
+        raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
+    if test and trained.data is not None and not trained.data.size("test"):
+        raise ValueError(f"{trained.data.name}: has no test images to look at (test, --test)")
     looked_at = trained.data.batches("held_out", 250) if trained.data is not None and held_out else None
     if averaging == "best":
         assert looked_at is not None
@@ -86,9 +92,6 @@ def export_run(
         trained = trained._replace(network=_averaging(trained.network, compared.power))
     elif averaging is not None:
         trained = trained._replace(network=_averaging(trained.network, averaging))
-    _, side, width = facts["images"]["shape"]
-    if side != width:
-        raise ValueError(f"bundles are for square images, and the run's are {side} x {width}")
     at_hand = data if trained.data is None else trained.data
     images = ImageSpec(side=side, resize=_resize(facts, at_hand), **facts["images"]["normalisation"])
     return export_network(
@@ -174,7 +177,7 @@ def export_network(
     - half, calibrate: as for `export_run`
     - provenance: where the model is from, as plain JSON values; `data` and `recipe`, where told, are tables of fields
     """
-    folder = Path(out)
+    folder, names = Path(out), class_names(classes)
     check_free(folder)
     if calibrate and held_out is None:
         raise ValueError("temperatures are fitted on held-out images, and there are none")
@@ -187,7 +190,7 @@ def export_network(
         format=FORMAT,
         name=name or folder.name,
         network=network.config,
-        classes=tuple(classes),
+        classes=names,
         images=images,
         costs=network.costs(images.side),
         whole_costs=network.costs(images.side, lazy=False),

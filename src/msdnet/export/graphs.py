@@ -141,7 +141,7 @@ class StoredWeights:
             proto.external_data.add(key=key, value=value)
         return proto
 
-    def casts(self, names: Sequence[str]) -> list[onnx.NodeProto]:
+    def casts(self, names: Iterable[str]) -> list[onnx.NodeProto]:
         """Half precision is for the disk: weights become full precision when a graph is loaded."""
         return [
             helper.make_node("Cast", [name + HALF], [name], name=name, to=TensorProto.FLOAT)
@@ -238,7 +238,7 @@ class _Trace:
         self, nodes: Sequence[fx.Node], inputs: Sequence[fx.Node], answers: dict[str, fx.Node], maps: Sequence[fx.Node]
     ) -> onnx.ModelProto:
         """A graph of some nodes. Images and answers have names of their own; all else keeps that of the trace."""
-        writer = _Writer({self.images: IMAGES}, [], [])
+        writer = _Writer({self.images: IMAGES}, {}, [])
         writer.names |= {node: name for name, node in answers.items() if node not in maps}
         for node in nodes:
             writer.add(node, self.modules)
@@ -258,7 +258,8 @@ class _Trace:
 @dataclass
 class _Writer:
     names: dict[fx.Node, str]
-    weights: list[str]
+    weights: dict[str, None]
+    """Their names, once each, though a module may be applied several times."""
     nodes: list[onnx.NodeProto]
 
     def name(self, node: fx.Node) -> str:
@@ -284,7 +285,7 @@ class _Writer:
         for name in names:
             if getattr(module, name) is not None:
                 inputs.append(f"{str(node.target).removeprefix('network.')}.{name}")
-                self.weights.append(inputs[-1])
+                self.weights[inputs[-1]] = None
             elif isinstance(module, nn.BatchNorm2d):
                 inputs.append(f"{node.name}_{name}")
                 plain = [float(name == "weight")] * module.num_features

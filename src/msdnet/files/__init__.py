@@ -9,9 +9,10 @@ from msdnet.files.folder import (
     divide,
     find_classes,
     find_images,
+    fingerprint_of_files,
     some_names,
 )
-from msdnet.files.labelled import FOLDER, Labelled, check_labels, dataset_at, open_labelled
+from msdnet.files.labelled import FOLDER, Labelled, check_labels, class_names, dataset_at, open_labelled
 from msdnet.files.parts import Part, fingerprint, hold_out, hold_out_by_class, in_words
 from msdnet.files.root import data_root, download_folder
 from msdnet.files.walk import images_below
@@ -27,6 +28,7 @@ __all__ = [
     "Part",
     "check_labels",
     "cifar_classes",
+    "class_names",
     "composed",
     "data_root",
     "dataset_at",
@@ -37,6 +39,7 @@ __all__ = [
     "find_classes",
     "find_images",
     "fingerprint",
+    "fingerprint_of_files",
     "hold_out",
     "hold_out_by_class",
     "images_below",

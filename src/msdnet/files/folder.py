@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msdnet.checks import check_whole
 from msdnet.files.cifar import refuse_pickled_cifar
-from msdnet.files.parts import Part, hold_out
+from msdnet.files.parts import Part, fingerprint, hold_out
 from msdnet.files.walk import images_below
 from msdnet.naming import a_few
 from msdnet.pixels import ENDINGS, FORMATS, OTHER_ENDINGS
@@ -27,6 +27,7 @@ __all__ = [
     "find_images",
     "find_tests",
     "find_untrained",
+    "fingerprint_of_files",
     "some_names",
 ]
 
@@ -109,6 +110,13 @@ def find_untrained(
 def some_names(paths: Iterable[str]) -> tuple[str, ...]:
     """Digests of a few of the names, the same ones whatever their order: by these a folder is known again."""
     return tuple(f"{name:016x}" for name in heapq.nsmallest(NAMES, map(digest, paths)))
+
+
+def fingerprint_of_files(indices: Sequence[int], paths: Iterable[str]) -> str:
+    """Of images that are held out, by their names as well: where files were added, removed or renamed, others have the
+    same numbers.
+    """
+    return fingerprint([*indices, *map(digest, paths)])
 
 
 def _test_folders(root: Path) -> list[Path]:

@@ -12,13 +12,22 @@ from numpy.typing import NDArray
 from msdnet.amounts import counted
 from msdnet.checks import check_choice
 from msdnet.files.cifar import CIFAR, cifar_classes, find_cifar, read_cifar
-from msdnet.files.folder import LAYOUTS, LabelledFile, divide, find_classes, find_images, find_tests, find_untrained
+from msdnet.files.folder import (
+    LAYOUTS,
+    LabelledFile,
+    divide,
+    find_classes,
+    find_images,
+    find_tests,
+    find_untrained,
+    fingerprint_of_files,
+)
 from msdnet.files.parts import Part, fingerprint, hold_out
 from msdnet.files.root import data_root
 from msdnet.pixels import check_pixels
 from msdnet.places import instead_of_folder
 
-__all__ = ["FOLDER", "Labelled", "check_labels", "dataset_at", "open_labelled"]
+__all__ = ["FOLDER", "Labelled", "check_labels", "class_names", "dataset_at", "open_labelled"]
 
 FOLDER = "folder"
 
@@ -42,9 +51,7 @@ class Labelled:
     """The fingerprint of the held-out images, if these are they, all of them."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.classes, str) or not all(isinstance(name, str) for name in self.classes):
-            raise TypeError(f"classes must be names, in the order of their labels, got {self.classes!r}")
-        object.__setattr__(self, "classes", tuple(self.classes))
+        object.__setattr__(self, "classes", class_names(self.classes))
         labels = np.asarray(self.labels)
         self._check(labels)
         object.__setattr__(self, "labels", labels.astype(np.int64))
@@ -88,6 +95,13 @@ class Labelled:
             kind = type(self.images).__name__
             raise TypeError(f"{self.name}: images must be an array, or a list of paths or pictures, got {kind}")
         check_labels(f"{self.name}: labels", labels, len(self.images), len(self.classes))
+
+
+def class_names(classes: Sequence[str]) -> tuple[str, ...]:
+    """The names; a text, though it is a sequence of letters, is one name."""
+    if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
+        raise TypeError(f"classes must be names, in the order of their labels, got {classes!r}")
+    return tuple(classes)
 
 
 def check_labels(name: str, labels: NDArray[Any], images: int, classes: int) -> None:
@@ -196,7 +210,9 @@ def _of_folder(
             return _labelled(f"{called}, {of_these}", root, names, files)
     found = find_images(root, classes, held_out, held_out_seed)
     files = divide(root, found, None)[part]
-    split = fingerprint(found.held_out) if part == "held_out" else None
+    split = None
+    if part == "held_out":
+        split = fingerprint_of_files(found.held_out, [file.path for file in files])
     share = _share(part, len(found.training) + len(found.test))
     return _labelled(f"{called}, {share}", root, found.classes, files, split)
 

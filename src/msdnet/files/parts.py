@@ -61,6 +61,6 @@ def in_words(told: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def fingerprint(indices: Sequence[int]) -> str:
-    """Of the images that are held out: the same for the same ones."""
-    return hashlib.sha256(json.dumps(list(indices)).encode()).hexdigest()
+def fingerprint(numbers: Sequence[int]) -> str:
+    """Of the images that are held out, by their numbers: the same for the same ones."""
+    return hashlib.sha256(json.dumps(list(numbers)).encode()).hexdigest()

@@ -32,7 +32,7 @@ Pixels: TypeAlias = NDArray[Any]
 def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
     """One image as the network takes it: (height, width, channels)."""
     image = _as_array(image)
-    if isinstance(image, np.ndarray):
+    if isinstance(image, np.ndarray) or _is_several(image):
         if image.ndim == 2:
             image = image[..., None]
         if image.ndim != 3:
@@ -52,11 +52,12 @@ def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] |
       place of one that can. Without it the first ends it with an error
     """
     images = _as_array(images)
-    several: Any = [images] if isinstance(images, np.ndarray) or _is_encoded(images) else images
+    one_array = isinstance(images, np.ndarray) or _is_several(images)
+    several: Any = [images] if one_array or _is_encoded(images) else images
     if not isinstance(several, Iterable) or isinstance(several, dict):
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
-    borrowed = not isinstance(images, np.ndarray)  # an iterator may use the memory of an image for the next one
-    return _batches(_pieces(several, spec, size, unread), size, borrowed=borrowed)
+    # An iterator may use the memory of an image for the next one.
+    return _batches(_pieces(several, spec, size, unread), size, borrowed=not one_array)
 
 
 def among_all(numbers: NDArray[np.int64], unread: Collection[int]) -> NDArray[np.int64]:
@@ -87,14 +88,13 @@ def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator
 def count_of(images: Images) -> int | None:
     """How many images there are, if that can be told beforehand."""
     images = _as_array(images)
-    if isinstance(images, np.ndarray):
-        return len(images) if images.ndim == 4 else 1
-    if _is_encoded(images):
-        return 1
-    if isinstance(images, list | tuple):
-        arrays = map(_as_array, images)
-        return sum(len(image) if isinstance(image, np.ndarray) and image.ndim == 4 else 1 for image in arrays)
-    return None
+    if isinstance(images, np.ndarray) or _is_several(images) or _is_encoded(images):
+        return _count(images)
+    return sum(map(_count, images)) if isinstance(images, list | tuple) else None
+
+
+def _count(image: Any) -> int:
+    return len(image) if _is_several(image) else 1
 
 
 def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dict[int, str] | None) -> Iterator[Pixels]:
@@ -119,22 +119,30 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
 
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
-    if isinstance(image, np.ndarray) and image.ndim == 4:
+    if _is_several(image):
         _check_channels(image.shape, spec)
         for start in range(0, len(image), size):
-            yield _of_array(image[start : start + size], spec)
+            yield _of_array(np.asarray(image[start : start + size]), spec)
     else:
         yield pixels_of(image, spec)[None]
 
 
 def _as_array(images: Any) -> Any:
-    """A tensor as the array that it is; a column of paths, which has one axis and is not pixels, as what lists them."""
+    """A tensor as the array that it is; a column of paths, which has one axis and is not pixels, as what lists them.
+
+    Several images in one array may be on a disk, and more than memory holds: these are read part by part.
+    """
     if isinstance(images, np.ndarray):
         listed = images.ndim == 1 and images.dtype.kind in "UTO"  # text of either kind, or objects
         return images.tolist() if listed else images
-    if isinstance(images, Image.Image) or getattr(images, "ndim", 0) < 2:
+    if isinstance(images, Image.Image) or getattr(images, "ndim", 0) < 2 or _is_several(images):
         return images
     return np.asarray(images) if hasattr(images, "__array__") else images
+
+
+def _is_several(images: Any) -> TypeGuard[NDArray[Any]]:
+    """Whether it is an array (N, H, W, C), of numpy or of anyone else's kind."""
+    return getattr(images, "ndim", 0) == 4 and hasattr(images, "__array__")
 
 
 def _check_channels(shape: tuple[int, ...], spec: ImageSpec) -> None:

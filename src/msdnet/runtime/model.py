@@ -31,6 +31,7 @@ from msdnet.policy.outcomes import check_costs
 from msdnet.runtime.anytime import Deadline, Margin, Running, Step, steps
 from msdnet.runtime.batching import answers, every_exit
 from msdnet.runtime.engine import Engine
+from msdnet.runtime.forks import renew_after_fork
 from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
@@ -58,9 +59,14 @@ class Model:
         self.engine = engine
         self._held_out = None if bundle.manifest.held_out is None else read_tensors(bundle, HELD_OUT)
         self._families: dict[tuple[Any, ...], PolicyFamily] = {}  # the one that was used last is the last
-        self._keeping = threading.Lock()  # one thread at a time puts families there, and forgets others
         self._profile = Profile(())
         self._margin = Margin()
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """A child has locks of its own."""
+        self._keeping = threading.Lock()  # one thread at a time puts families there, and forgets others
         self._measuring = threading.RLock()  # one thread measures at a time, or it would measure the others
 
     @property
@@ -417,7 +423,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by where its bundle is, and loaded from there: for other processes of this machine."""
-        return _reloaded, (self.bundle.folder.resolve(), type(self.engine), self.engine.options)
+        return _reloaded, (self.bundle.folder, type(self.engine), self.engine.options)
 
     def __repr__(self) -> str:
         side, (first, *more) = self.manifest.images.side, self.costs

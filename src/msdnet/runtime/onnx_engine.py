@@ -12,7 +12,6 @@ import ctypes
 import json
 import os
 import threading
-import weakref
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +28,7 @@ from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES, STAGES, Bundle
 from msdnet.checks import check_whole
 from msdnet.machine import cores
 from msdnet.runtime.engine import Array, Engine, Rows, State
+from msdnet.runtime.forks import renew_after_fork
 
 __all__ = ["OnnxEngine", "make_session"]
 
@@ -52,7 +52,7 @@ class OnnxEngine(Engine):
         super().__init__(manifest.costs, manifest.images, manifest.temperatures)
         self._asked = threads
         self.threads = check_whole("threads", threads) if threads is not None else cores()
-        self._graph = bundle.folder / STAGES
+        self._bundle, self._process = bundle, os.getpid()
         self._forget_session()
         names = json.loads(self._session.get_modelmeta().custom_metadata_map[STAGE_NAMES])
         self._stages = [_Stage(*stage) for stage in names]
@@ -71,13 +71,15 @@ class OnnxEngine(Engine):
         std, mean = (np.array(values, np.float32) for values in (manifest.images.std, manifest.images.mean))
         self._scale, self._shift = (1 / std).reshape(-1, 1, 1), (-mean / std).reshape(-1, 1, 1)
         self._chains.append(self._make_chain())
-        _engines.add(self)
+        renew_after_fork(self)
 
     @property
     def _session(self) -> onnxruntime.InferenceSession:
         with self._opening:
             if self._opened is None:
-                self._opened = make_session(self._graph, self.threads)
+                if os.getpid() != self._process:  # much later: other files may be there by now
+                    self._bundle.check()
+                self._opened = make_session(self._bundle.folder / STAGES, self.threads)
             return self._opened
 
     def _forget_session(self) -> None:
@@ -307,15 +309,3 @@ def make_session(graph: Path, threads: int) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own kinds, which differ between versions
         raise ValueError(f"{graph}: ONNX Runtime cannot run it ({error})") from error
-
-
-_engines = weakref.WeakSet[OnnxEngine]()
-
-
-def _after_fork() -> None:
-    for engine in _engines:
-        engine.after_fork()
-
-
-if hasattr(os, "register_at_fork"):  # where there is no fork, there is none
-    os.register_at_fork(after_in_child=_after_fork)

@@ -12,7 +12,8 @@ from msdnet.pixels import Unreadable
 from msdnet.policy import Answers, SpendingRule, Unit
 from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.images import Images, batches
+from msdnet.runtime.forks import renew_after_fork
+from msdnet.runtime.images import Images, batches, count_of
 from msdnet.runtime.result import Collected, Result
 
 __all__ = ["SharedBudget", "Stopwatch"]
@@ -57,6 +58,11 @@ class SharedBudget:
         self._batch, self._clock, self._budget = batch, clock, budget
         self._unit: Unit = unit
         self._images, self._cost = 0, 0
+        self.after_fork()
+        renew_after_fork(self)
+
+    def after_fork(self) -> None:
+        """In a child no call is under way."""
         self._one_call = threading.Lock()
         self._caller: int | None = None
 
@@ -95,7 +101,10 @@ class SharedBudget:
     ) -> Result:
         """Classify some more images; all arguments as those of `Model.classify`."""
         check_choice("unreadable", unreadable, get_args(Unreadable))
-        engine, rows = self._engine, self._batch
+        engine, count = self._engine, count_of(images)
+        rows = (
+            self._batch if count is None else min(self._batch, max(count, 1))
+        )  # for which there is space at each exit
         asked, time_asked = (None, self._budget) if self._unit == "seconds" else (self._budget, None)
         unread: dict[int, str] = {}
         with self._my_turn(), self._clock:

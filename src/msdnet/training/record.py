@@ -17,7 +17,7 @@ from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.device import pick_device
 from msdnet.errors import FileError, of_file
-from msdnet.files import fingerprint, in_words
+from msdnet.files import in_words
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.tables import from_mapping, read_as, read_table
 from msdnet.training.checkpoint import load_tensors
@@ -148,7 +148,7 @@ def describe_data(data: ImageData) -> dict[str, Any]:
         "training": data.size("train"),
         "held_out": len(data.held_out_indices),
         "held_out_seed": data.held_out_seed,
-        "held_out_sha256": fingerprint(data.held_out_indices),
+        "held_out_sha256": data.held_out_fingerprint,
     }
     return plain_json(facts)
 

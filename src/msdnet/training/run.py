@@ -387,11 +387,14 @@ def _locked(folder: Path, shard: Shard) -> Iterator[None]:
     if shard.rank > 0:
         yield
         return
-    with (folder / RUN).open() as file:
+    with (folder / RUN).open("r+") as file:  # on NFS, only a file that could be written can be locked
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ValueError(f"{folder}: another process is training here") from None
+        except OSError as error:
+            why = f"its file system does not lock files ({error.strerror}), and two trainings could get mixed up"
+            raise ValueError(f"{folder}: {why}; choose a folder elsewhere") from error
         _LOCKS.add(file)
         try:
             yield

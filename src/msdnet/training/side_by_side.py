@@ -94,7 +94,9 @@ class StopSignal:
             self.number = number
             signal.signal(number, before[number])
 
-        before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        # None is a handler that was there before Python, which could not be put back.
+        before = {number: handler for number, handler in handlers.items() if handler is not None}
         for number in before:
             signal.signal(number, note)
         self._listening = True

@@ -37,6 +37,7 @@ CHECKPOINT, MODEL, SUMMARY = "checkpoint.safetensors", "model.safetensors", "sum
 # Losses stay on the device and are looked at every so many steps, since looking makes the device wait.
 _STEPS_BETWEEN_CHECKS = 100
 _STEPS_BETWEEN_AGREEMENTS = 10
+_TORCH_RANDOM_STATE = "torch_random_state"  # that dropout draws from, in networks that do not draw by themselves
 
 
 class DivergenceError(ArithmeticError):
@@ -144,6 +145,7 @@ class Trainer:
         self._checked = self.progress.step
         if self.step.random_numbers is not None and self._random_state in tensors:
             self.step.random_numbers.set_state(tensors[self._random_state])
+        torch.set_rng_state(tensors[_TORCH_RANDOM_STATE])
 
     def run(self) -> Summary:
         """Train to the end; the test images are never looked at."""
@@ -306,6 +308,7 @@ class Trainer:
             "seen": self.step.seen,
             "losses": self._losses,
             "held_out_indices": torch.tensor(self.data.held_out_indices),
+            _TORCH_RANDOM_STATE: torch.get_rng_state(),
         }
         if self.step.random_numbers is not None:
             tensors[self._random_state] = self.step.random_numbers.get_state()
