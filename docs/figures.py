@@ -24,6 +24,7 @@ from accuracy import (
 )
 
 from msdnet import PRESETS, MSDNetConfig, preset_config, samples
+from msdnet.amounts import counted
 from msdnet.drawing import draw_svg
 from msdnet.networks import outline
 from msdnet.plan import Grid
@@ -253,9 +254,10 @@ def verdicts() -> Iterator[str]:
     not_yet = sum(claim.otherwise == NOT_YET or bool(claim.parts) for claim in open_ones)
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
     sums = sum(bool(claim.parts) and finding.verdict == "no" for claim, finding in judged.items())
+    sum_up = f" ({counted(sums, 'of these sums', 'of these sum')} up others)" if sums else ""
     yield (
         f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
-        f"part, and {len(judged) - held - in_part} do not (of which {sums} only sums up others).\n"
+        f"part, and {len(judged) - held - in_part} do not{sum_up}.\n"
         f"{not_yet} are not measured yet, and {len(open_ones) - not_yet} are not for our experiments to judge (the "
         f"list of claims says why). {at_once} of the {len(judged)} needed no training: costs were counted, or a model "
         "of the package was used.\n"

@@ -12,6 +12,7 @@ Pure Python: knows names, facts and checksums; what is in the other files, it do
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -206,7 +207,8 @@ class Bundle:
     """The files of a bundle, each compared with its checksum when it is read."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder).resolve()  # whatever becomes of the working directory, or of a link to the folder
+        # Found again whatever becomes of the working directory, or of a link to the folder.
+        self.folder = Path(os.path.realpath(folder))
         path = self.folder / MANIFEST
         if not path.is_file():
             hint = "; a training run is there: msdnet export makes a bundle of it" if is_run(self.folder) else ""

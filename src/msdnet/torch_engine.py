@@ -23,7 +23,7 @@ from msdnet.device import pick_device, side_stream
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.networks import State as NetworkState
 from msdnet.runtime.engine import Array, Engine, Launched, Rows, State
-from msdnet.runtime.forks import renew_after_fork
+from msdnet.runtime.forks import call_after_fork
 from msdnet.runtime.tensors import read_tensors
 
 __all__ = ["Precision", "TorchEngine", "network_of"]
@@ -66,13 +66,12 @@ class TorchEngine(Engine):
         self._scale, self._shift = scale.view(1, -1, 1, 1), shift.view(1, -1, 1, 1)
         self._graphs: dict[tuple[int, int], _Graph] = {}
         self._process = os.getpid()
-        self.after_fork()
-        renew_after_fork(self)
+        self._make_lock()
+        call_after_fork(self._make_lock)
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
         self._last_run: torch.cuda.Event | None = None
 
-    def after_fork(self) -> None:
-        """A child has a lock of its own."""
+    def _make_lock(self) -> None:
         self._alone = threading.Lock()  # a graph's memory is for one run at a time
 
     @property

@@ -415,11 +415,14 @@ def _stopped_when_there_is(file: str, command: Sequence[str]) -> str:
     """What Python with this command says when it gets a signal just then; the file's name is a pattern."""
     process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = time.monotonic() + 300
-    while not list(Path().glob(file)):
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    told, _ = process.communicate(timeout=120)
+    try:
+        while not list(Path().glob(file)):
+            assert time.monotonic() < deadline
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode != 0
     return told

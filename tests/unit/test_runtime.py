@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -146,10 +146,41 @@ def test_a_forked_process_does_not_wait_for_what_another_thread_had_begun(tiny: 
     def use() -> None:
         assert model.answer(IMAGES[0], deadline_ms=500).exit
         assert len(model.classify(IMAGES, budget="70%").labels) == len(IMAGES)
+        seconds = shared.seconds
+        time.sleep(0.1)
+        assert shared.seconds == seconds, "between calls"
         assert len(shared.classify(IMAGES).labels) == len(IMAGES)
 
-    with model._measuring, model._keeping, shared._one_call:
-        assert in_a_child(use)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with model._measuring, model._keeping, shared._one_call, shared._clock:
+            held.set()
+            release.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    assert in_a_child(use)
+    release.set()
+    thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_is_told_that_no_answer_of_its_parent_comes(tiny: Bundle) -> None:
+    model, goes_on = msdnet.load(tiny.folder, threads=1), threading.Event()
+    engine = cast(Any, model.engine)
+    advance = engine.advance
+    engine.advance = lambda state: (goes_on.wait(), advance(state))[1]
+    running = model.start(IMAGES[0])
+
+    def refused() -> None:
+        with pytest.raises(RuntimeError, match="cannot wait for an answer of its parent: call start in it"):
+            running.wait()
+
+    assert in_a_child(refused)
+    goes_on.set()
+    assert running.wait().exit
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

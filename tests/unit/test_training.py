@@ -291,7 +291,7 @@ def test_a_network_that_draws_at_random_goes_on_after_another_kind_of_device(tmp
     with pytest.raises(Interrupted):
         run(tmp_path, network=SMALL_SYSTEMS["stochastic"], display=StopAt(8))
     tensors, facts = load_tensors(tmp_path / "checkpoint.safetensors")
-    del tensors["cpu_random_state"]
+    del tensors["cpu_random_state"], tensors["torch_random_state"]
     save_tensors(tmp_path / "checkpoint.safetensors", tensors | {"cuda_random_state": torch.zeros(16)}, facts)
     assert go_on(tmp_path).epochs == QUICK.epochs
 

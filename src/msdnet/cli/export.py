@@ -74,7 +74,7 @@ def export(
     )
     manifest = bundle.manifest
     typer.echo(
-        f"{bundle.folder}: {counted(manifest.exit_count, 'stage')}, {bundle.size / 2**20:.1f} MiB; "
+        f"{out}: {counted(manifest.exit_count, 'stage')}, {bundle.size / 2**20:.1f} MiB; "
         "ONNX Runtime and PyTorch agree at every exit"
     )
     if averaging == BEST:
@@ -85,7 +85,7 @@ def export(
             typer.echo("few images to fit thresholds to; a few hundred make them more reliable")
     if manifest.test is not None:
         typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
-    typer.echo(f"classify with it: msdnet classify PICTURES --model {bundle.folder}")
+    typer.echo(f"classify with it: msdnet classify PICTURES --model {out}")
 
 
 def _check_useful(run: Path, data: Path | None, skip_unreadable: bool, *, looks: bool) -> None:

@@ -99,9 +99,10 @@ class Labelled:
 
 def class_names(classes: Sequence[str]) -> tuple[str, ...]:
     """The names; a text, though it is a sequence of letters, is one name."""
-    if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
+    names = tuple(classes)
+    if isinstance(classes, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"classes must be names, in the order of their labels, got {classes!r}")
-    return tuple(classes)
+    return names
 
 
 def check_labels(name: str, labels: NDArray[Any], images: int, classes: int) -> None:

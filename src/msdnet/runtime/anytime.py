@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from msdnet.checks import check_choice
 from msdnet.policy import MEASURES, Measure, confidence
 from msdnet.runtime.engine import Engine, Probabilities
+from msdnet.runtime.forks import call_after_fork
 
 __all__ = ["Deadline", "Margin", "Running", "Step", "steps"]
 
@@ -130,6 +131,7 @@ class Running:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="msdnet-anytime", daemon=True)
         self._thread.start()
+        call_after_fork(self._end)
 
     def latest(self) -> Step | None:
         """The newest answer, none before the first. Never waits. Raises what kept it from having any answer."""
@@ -172,6 +174,13 @@ class Running:
         answer = "no answer" if step is None else f"{step.name} ({step.confidence:.0%} sure) at exit {step.exit}"
         how = "failed" if self._error is not None else "done" if self.done else "running"
         return f"<msdnet.Running: {answer}; {how}>"
+
+    def _end(self) -> None:
+        """In a forked process, which has no threads of its parent: what was answered so far is all there will be."""
+        if self._latest is None and self._error is None:
+            self._error = RuntimeError("a forked process cannot wait for an answer of its parent: call start in it")
+        self._first = threading.Event()
+        self._first.set()
 
     def _run(self) -> None:
         try:

@@ -1,27 +1,23 @@
 """What a forked process makes anew. Locks are copied as they are, but not the threads that would release them."""
 
 import os
-import weakref
-from typing import Protocol
+from collections.abc import Callable
+from weakref import WeakMethod
 
-__all__ = ["renew_after_fork"]
+__all__ = ["call_after_fork"]
 
-
-class _Renewed(Protocol):
-    def after_fork(self) -> None: ...
+_methods: set[WeakMethod[Callable[[], None]]] = set()
 
 
-_renewed = weakref.WeakSet[_Renewed]()
-
-
-def renew_after_fork(thing: _Renewed) -> None:
-    """Have its `after_fork` called in every child, as long as it is there."""
-    _renewed.add(thing)
+def call_after_fork(method: Callable[[], None]) -> None:
+    """Have a method called in every child, as long as what it belongs to is there."""
+    _methods.add(WeakMethod(method, _methods.discard))
 
 
 def _after_fork() -> None:
-    for thing in list(_renewed):
-        thing.after_fork()
+    for known in list(_methods):
+        if (method := known()) is not None:
+            method()
 
 
 if hasattr(os, "register_at_fork"):  # where there is no fork, there is none

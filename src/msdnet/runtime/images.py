@@ -32,11 +32,11 @@ Pixels: TypeAlias = NDArray[Any]
 def pixels_of(image: ImageLike, spec: ImageSpec) -> Pixels:
     """One image as the network takes it: (height, width, channels)."""
     image = _as_array(image)
-    if isinstance(image, np.ndarray) or _is_several(image):
+    if _is_array(image):
         if image.ndim == 2:
             image = image[..., None]
         if image.ndim != 3:
-            raise ValueError(f"an image must have the shape (height, width, channels), got {image.shape}")
+            raise ValueError(f"an image must have the shape (height, width, channels), got {tuple(image.shape)}")
         _check_channels(image.shape, spec)
         pixels: Pixels = _of_array(image[None], spec)[0]
         return pixels
@@ -52,7 +52,7 @@ def batches(images: Images, spec: ImageSpec, size: int, unread: dict[int, str] |
       place of one that can. Without it the first ends it with an error
     """
     images = _as_array(images)
-    one_array = isinstance(images, np.ndarray) or _is_several(images)
+    one_array = _is_array(images)
     several: Any = [images] if one_array or _is_encoded(images) else images
     if not isinstance(several, Iterable) or isinstance(several, dict):
         raise TypeError(f"images must be arrays, pictures, paths or an iterable of them, got {type(images).__name__}")
@@ -88,13 +88,13 @@ def _batches(pieces: Iterable[Pixels], size: int, *, borrowed: bool) -> Iterator
 def count_of(images: Images) -> int | None:
     """How many images there are, if that can be told beforehand."""
     images = _as_array(images)
-    if isinstance(images, np.ndarray) or _is_several(images) or _is_encoded(images):
+    if _is_array(images) or _is_encoded(images):
         return _count(images)
     return sum(map(_count, images)) if isinstance(images, list | tuple) else None
 
 
 def _count(image: Any) -> int:
-    return len(image) if _is_several(image) else 1
+    return image.shape[0] if _is_several(image) else 1
 
 
 def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dict[int, str] | None) -> Iterator[Pixels]:
@@ -120,8 +120,8 @@ def _pieces(images: Iterable[ImageLike], spec: ImageSpec, size: int, unread: dic
 
 def _parts(image: ImageLike, spec: ImageSpec, size: int) -> Iterator[Pixels]:
     if _is_several(image):
-        _check_channels(image.shape, spec)
-        for start in range(0, len(image), size):
+        _check_channels(tuple(image.shape), spec)
+        for start in range(0, image.shape[0], size):
             yield _of_array(np.asarray(image[start : start + size]), spec)
     else:
         yield pixels_of(image, spec)[None]
@@ -138,6 +138,11 @@ def _as_array(images: Any) -> Any:
     if isinstance(images, Image.Image) or getattr(images, "ndim", 0) < 2 or _is_several(images):
         return images
     return np.asarray(images) if hasattr(images, "__array__") else images
+
+
+def _is_array(image: Any) -> TypeGuard[NDArray[Any]]:
+    """Of one image, or of several."""
+    return isinstance(image, np.ndarray) or _is_several(image)
 
 
 def _is_several(images: Any) -> TypeGuard[NDArray[Any]]:

@@ -31,7 +31,7 @@ from msdnet.policy.outcomes import check_costs
 from msdnet.runtime.anytime import Deadline, Margin, Running, Step, steps
 from msdnet.runtime.batching import answers, every_exit
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.forks import renew_after_fork
+from msdnet.runtime.forks import call_after_fork
 from msdnet.runtime.images import ImageLike, Images, batches, count_of, pixels_of
 from msdnet.runtime.profile import Profile, StageTimes, profile
 from msdnet.runtime.result import Collected, One, Result
@@ -61,11 +61,10 @@ class Model:
         self._families: dict[tuple[Any, ...], PolicyFamily] = {}  # the one that was used last is the last
         self._profile = Profile(())
         self._margin = Margin()
-        self.after_fork()
-        renew_after_fork(self)
+        self._make_locks()
+        call_after_fork(self._make_locks)
 
-    def after_fork(self) -> None:
-        """A child has locks of its own."""
+    def _make_locks(self) -> None:
         self._keeping = threading.Lock()  # one thread at a time puts families there, and forgets others
         self._measuring = threading.RLock()  # one thread measures at a time, or it would measure the others
 

@@ -28,7 +28,7 @@ from msdnet.bundle import IMAGES, STAGE, STAGE_NAMES, STAGES, Bundle
 from msdnet.checks import check_whole
 from msdnet.machine import cores
 from msdnet.runtime.engine import Array, Engine, Rows, State
-from msdnet.runtime.forks import renew_after_fork
+from msdnet.runtime.forks import call_after_fork
 
 __all__ = ["OnnxEngine", "make_session"]
 
@@ -71,7 +71,7 @@ class OnnxEngine(Engine):
         std, mean = (np.array(values, np.float32) for values in (manifest.images.std, manifest.images.mean))
         self._scale, self._shift = (1 / std).reshape(-1, 1, 1), (-mean / std).reshape(-1, 1, 1)
         self._chains.append(self._make_chain())
-        renew_after_fork(self)
+        call_after_fork(self._leave_session)
 
     @property
     def _session(self) -> onnxruntime.InferenceSession:
@@ -87,7 +87,7 @@ class OnnxEngine(Engine):
         self._opened, self._chains = None, []
         self._opening, self._adding_chain = threading.Lock(), threading.Lock()
 
-    def after_fork(self) -> None:
+    def _leave_session(self) -> None:
         """In a child, which has the parent's session, but not its threads: some may have been in the middle of a run,
         and to end the session would wait for them for ever, or crash. The child opens one of its own, and never ends
         the parent's, not even when it ends itself: one reference to it is never given back.

@@ -12,7 +12,7 @@ from msdnet.pixels import Unreadable
 from msdnet.policy import Answers, SpendingRule, Unit
 from msdnet.runtime.batching import answers
 from msdnet.runtime.engine import Engine
-from msdnet.runtime.forks import renew_after_fork
+from msdnet.runtime.forks import call_after_fork
 from msdnet.runtime.images import Images, batches, count_of
 from msdnet.runtime.result import Collected, Result
 
@@ -30,6 +30,10 @@ class Stopwatch:
         self._run = (self(), time.perf_counter())
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """If it runs."""
         self._run = (self(), None)
 
     def __call__(self) -> float:
@@ -58,11 +62,12 @@ class SharedBudget:
         self._batch, self._clock, self._budget = batch, clock, budget
         self._unit: Unit = unit
         self._images, self._cost = 0, 0
-        self.after_fork()
-        renew_after_fork(self)
+        self._make_ready()
+        call_after_fork(self._make_ready)
 
-    def after_fork(self) -> None:
-        """In a child no call is under way."""
+    def _make_ready(self) -> None:
+        """For a first call; in a forked process none is under way, whatever there was in its parent."""
+        self._clock.stop()
         self._one_call = threading.Lock()
         self._caller: int | None = None
 

@@ -145,7 +145,8 @@ class Trainer:
         self._checked = self.progress.step
         if self.step.random_numbers is not None and self._random_state in tensors:
             self.step.random_numbers.set_state(tensors[self._random_state])
-        torch.set_rng_state(tensors[_TORCH_RANDOM_STATE])
+        if _TORCH_RANDOM_STATE in tensors:
+            torch.set_rng_state(tensors[_TORCH_RANDOM_STATE])
 
     def run(self) -> Summary:
         """Train to the end; the test images are never looked at."""

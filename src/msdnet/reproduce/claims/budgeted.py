@@ -67,7 +67,7 @@ def _of_figure_7(measured: Results) -> dict[str, list[Place]]:
         "Wide ResNets": sizes(measured.each(WIDE_RESNETS)),
         "stochastic depth": sizes([measured[STOCHASTIC]]),
         NAMES[FRACTALNET]: _each_alone(measured[FRACTALNET]),
-        PUBLISHED: published_fractalnet("cifar100"),
+        PUBLISHED: published_fractalnet(),
     }
 
 
@@ -107,7 +107,7 @@ def _drastically_cheaper(measured: Results) -> Finding:
         "DenseNets": sizes(measured.each(DENSENETS)),
         "Wide ResNets": sizes(measured.each(WIDE_RESNETS)),
         "stochastic depth": sizes([measured[STOCHASTIC]]),
-        PUBLISHED: published_fractalnet("cifar100"),
+        PUBLISHED: published_fractalnet(),
     }.items():
         most = max(places, key=lambda place: place.y)
         times = best.times_cheaper(Place(most.x, most.y - ON_PAR))
@@ -127,7 +127,7 @@ def _up_to_five_times_cheaper(measured: Results) -> Finding:
     best, words, short = best_of_msdnets(measured), [], set()
     trained = {"DenseNets": DENSENETS, "stochastic depth": (STOCHASTIC,), "Wide ResNets": WIDE_RESNETS}
     kinds = {kind: {NAMES[name]: sizes([measured[name]])[0] for name in names} for kind, names in trained.items()}
-    easiest = min(published_fractalnet("cifar100"), key=lambda place: place.y)  # to reach
+    easiest = min(published_fractalnet(), key=lambda place: place.y)  # to reach
     for kind, systems in (kinds | {PUBLISHED: {PUBLISHED: easiest}}).items():
         words += [f"{called}: {cheaper(best, other)}" for called, other in systems.items()]
         most = max(best.times_cheaper(other) or 0.0 for other in systems.values())
