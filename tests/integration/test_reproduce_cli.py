@@ -49,6 +49,14 @@ def test_the_list_does_not_wait_for_torch() -> None:
     assert needs.stderr == f"msdnet: this command needs torch: {install('train')}\n"
 
 
+def test_the_gallery_needs_no_torch(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['torch'] = None; from msdnet.cli import main; main()"
+    command = [sys.executable, "-c", without, "reproduce", "gallery", "--results", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "for the eye to judge" in done.stdout
+
+
 def test_the_systems_of_an_experiment_are_listed() -> None:
     title, *systems = run("ablation", "--list").stdout.splitlines()
     assert title.startswith("ablation ")
@@ -77,6 +85,7 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["densenet-star", "--draw", "--results", __file__], "test_reproduce_cli.py: a file, not a folder for results"),
         (["densenet-star", "--at-once", "0"], "at_once (--at-once) must be at least 1, got 0"),
         (["densenet-star", "--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["densenet-star", "--draw", "--only", "densenet_star_16_8"], "--only is of no use for --draw"),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["densenet-star", "--workers", "0"], "--workers is of no use for cifar100"),
         (["anytime-cifar10", "--skip-unreadable"], "--skip-unreadable is of no use for cifar10"),

@@ -24,17 +24,14 @@ def judged(
 
 
 def show_claims(claims: "Sequence[tuple[Claim, Finding | None]]", why_not: str | None = None) -> None:
-    """Those that can be judged; how many cannot."""
+    """Each with its verdict, if it can be judged."""
     if claims and why_not:
         typer.echo(f"\nThe paper's {counted(len(claims), 'claim')} that this touches cannot be judged: {why_not}.")
         return
+    verdicts = {"yes": "holds", "in part": "holds in part", "no": "does not hold"}
     for claim, found in claims:
-        if found is not None:
-            verdict = {"yes": "holds", "in part": "holds in part", "no": "does not hold"}[found.verdict]
-            typer.echo(f"\nThe paper: {claim.says}\n  {verdict}: {found.measured}")
-    open_ones = sum(found is None for _, found in claims)
-    if open_ones:
-        typer.echo(f"\n{open_ones} of the paper's {len(claims)} claims that this touches cannot be judged yet.")
+        said = f"{verdicts[found.verdict]}: {found.measured}" if found else "cannot be judged until more is measured"
+        typer.echo(f"\nThe paper: {claim.says}\n  {said}")
 
 
 def claims_as_values(

@@ -55,7 +55,7 @@ def show_gallery(
     file = results / f"{name}.json"
     before = _read(file) if file.exists() else None
     if draw and before is None:
-        raise ValueError(f"{file}: nothing is measured yet that could be drawn; without --draw it is")
+        raise ValueError(f"{file}: nothing is there yet to be drawn; the same command without --draw makes it")
     if before is not None and (other := before.made_otherwise(loaded, images, classes)):
         way_out = "give the same (--model, --data)" if draw else "give another folder (--results), or delete it"
         raise ValueError(f"{file}: made {other}; {way_out}")

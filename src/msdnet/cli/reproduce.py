@@ -123,6 +123,8 @@ def reproduce(
         show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     refuse_useless(name, {"--model": model, "--class": classes})
+    if draw:
+        refuse_useless("--draw", {"--only": only})
     experiment = _find(name, data, epochs, batch_size)
     chosen = _chosen(experiment, only or [])
     from msdnet.reproduce import Workshop  # with torch, which wrong names are not to wait for

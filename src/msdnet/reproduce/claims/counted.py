@@ -3,16 +3,17 @@
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING
 
 from msdnet.config import NetworkConfig
-from msdnet.cost import on_meta
 from msdnet.models import find_bundle, model_names
-from msdnet.networks import outline
 from msdnet.presets import preset_config
 from msdnet.reproduce.claims.claim import Claim, Finding, NotMeasured, Results
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from msdnet.networks import StagedNetwork
 
 __all__ = ["CLAIMS"]
 
@@ -21,16 +22,22 @@ _ANYTIME = "cifar_anytime"
 _SMALL_MODEL = "cifar10-small"
 
 
+def _outline(network: str | NetworkConfig) -> "StagedNetwork":
+    from msdnet.networks import outline  # with torch, which the claims of the gallery do not need
+
+    return outline(network)
+
+
 @cache
 def _millions(network: str | NetworkConfig, *, lazy: bool = False) -> list[float]:
     """Multiply-adds to each exit."""
-    return [cost / 1e6 for cost in outline(network).costs(_SIDE, lazy=lazy)]
+    return [cost / 1e6 for cost in _outline(network).costs(_SIDE, lazy=lazy)]
 
 
 @cache
 def _parameters(network: str | NetworkConfig) -> float:
     """In millions."""
-    return outline(network).parameter_count / 1e6
+    return _outline(network).parameter_count / 1e6
 
 
 def _small_model(_: Results) -> Finding:
@@ -90,9 +97,14 @@ def _years(_: Results) -> Finding:
 
 def _share_at_full_size(name: str) -> float:
     """Of a network's multiply-adds, those that make maps as high and wide as the images."""
-    network, costs = on_meta(outline(name)), Counter[int]()
+    import torch
+    from torch import nn
 
-    def count(module: nn.Module, _inputs: object, made: torch.Tensor) -> None:
+    from msdnet.cost import on_meta
+
+    network, costs = on_meta(_outline(name)), Counter[int]()
+
+    def count(module: "nn.Module", _inputs: object, made: "Tensor") -> None:
         assert isinstance(module, nn.Conv2d)
         costs[made.shape[-1]] += made[0].numel() * module.weight[0].numel()
 
