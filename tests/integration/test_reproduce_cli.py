@@ -99,8 +99,8 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["gallery", "--runs", "nowhere"], "--runs is of no use for gallery"),
         (["gallery", "--at-once", "4"], "--at-once is of no use for gallery"),
         (["gallery", "--batch-size", "3"], "--batch-size is of no use for gallery"),
-        (["gallery", "--draw", "--results", "nowhere"], "nothing is measured yet that could be drawn"),
-        (["gallery", "--draw", "--class", "cat"], "gallery_cat.json: nothing is measured yet that could be drawn"),
+        (["gallery", "--draw", "--results", "nowhere"], "nothing is there yet to be drawn"),
+        (["gallery", "--draw", "--class", "cat"], "gallery_cat.json: nothing is there yet to be drawn"),
         (["gallery", "--model", "nowhere"], "no folder and no model of the package is called 'nowhere'"),
     ],
 )
