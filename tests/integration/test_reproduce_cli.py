@@ -85,7 +85,10 @@ def test_the_systems_of_an_experiment_are_listed() -> None:
         (["densenet-star", "--draw", "--results", __file__], "test_reproduce_cli.py: a file, not a folder for results"),
         (["densenet-star", "--at-once", "0"], "at_once (--at-once) must be at least 1, got 0"),
         (["densenet-star", "--epochs", "0"], "epochs must be at least 1, got 0"),
-        (["densenet-star", "--draw", "--only", "densenet_star_16_8"], "--only is of no use for --draw"),
+        (
+            ["densenet-star", "--draw", "--only", "densenet_star_16_8"],
+            "--only is of no use for --draw, which draws all that there is",
+        ),
         (["densenet-star", "--class", "cat"], "--class is of no use for densenet-star"),
         (["densenet-star", "--workers", "0"], "--workers is of no use for cifar100"),
         (["anytime-cifar10", "--skip-unreadable"], "--skip-unreadable is of no use for cifar10"),

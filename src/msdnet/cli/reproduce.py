@@ -110,7 +110,7 @@ def reproduce(
     _prepare_process()
     from msdnet.reproduce import GALLERY
 
-    _check_mode(name, list_all, plan, draw)
+    _check_mode(name, list_all, plan, draw, only)
     if list_all or name is None:
         refuse_useless("a list", typed(context, besides=OF_LISTS))
         _list(name, as_json)
@@ -123,8 +123,6 @@ def reproduce(
         show_gallery(model, data, classes or [], results=results, figures=drawn, plan=plan, draw=draw, as_json=as_json)
         return
     refuse_useless(name, {"--model": model, "--class": classes})
-    if draw:
-        refuse_useless("--draw", {"--only": only})
     experiment = _find(name, data, epochs, batch_size)
     chosen = _chosen(experiment, only or [])
     from msdnet.reproduce import Workshop  # with torch, which wrong names are not to wait for
@@ -147,11 +145,13 @@ def _prepare_process() -> None:
     keep_freed_memory()
 
 
-def _check_mode(name: str | None, list_all: bool, plan: bool, draw: bool) -> None:
+def _check_mode(name: str | None, list_all: bool, plan: bool, draw: bool, only: list[str] | None) -> None:
     if list_all + plan + draw > 1:
         raise ValueError("--list, --plan and --draw: one of them")
     if name is None and (plan or draw):
         raise ValueError(f"{'--plan' if plan else '--draw'} needs an experiment: msdnet reproduce --list names them")
+    if draw:
+        refuse_useless("--draw, which draws all that there is", {"--only": only})
 
 
 def _folder(given: Path | None, kind: str, place: str) -> Path:
