@@ -102,6 +102,14 @@ PUBLISHED = (
         "multiply-adds counted here",
     ),
     Published(
+        "FractalNet-20",
+        "cifar10",
+        "single",
+        (845.3,),
+        (95.4,),
+        "ICLR 2017, with drop-path and dropout; multiply-adds counted here",
+    ),
+    Published(
         "L2W-DEN",
         "cifar10",
         "budgeted",

@@ -122,18 +122,19 @@ def test_the_best_other_answer_is_met_at_every_budget(
 
 
 @pytest.mark.parametrize(
-    ("ensemble", "ours", "holds"),
+    ("ensemble", "ours", "verdict"),
     [
-        (((20, 88.9), (900, 99.0)), 95.0, True),  # ensembles may go on to any cost
-        (((20, 89.1), (900, 99.0)), 95.0, False),  # not by a significant margin
-        (((20, 88.0), (900, 99.0)), 94.0, True),  # the published FractalNet, which has 95.4, was trained in another way
+        (((20, 89.4), (900, 99.0)), 95.0, "yes"),  # ensembles may go on to any cost
+        (((20, 89.6), (900, 99.0)), 95.0, "no"),  # not by a significant margin
+        (((20, 88.0), (900, 99.0)), 94.8, "in part"),  # the published FractalNet, trained in another way, has 95.4
     ],
 )
 def test_on_cifar10_all_are_met_by_a_margin(
-    ensemble: tuple[tuple[float, float], ...], ours: float, holds: bool
+    ensemble: tuple[tuple[float, float], ...], ours: float, verdict: str
 ) -> None:
     varying = [network(name, *ensemble) for name in ("ensemble_resnets_varying", "ensemble_densenets_varying")]
     with_classifiers = [network(name, (20, 80), (90, 88)) for name in ("resnet_mc", "densenet_mc")]
     networks = all_of(network("cifar_anytime", (15, 90), (100, ours)), *varying, *with_classifiers)
     finding = found("CIFAR-10, anytime", networks)
-    assert finding.holds is holds
+    assert finding.verdict == verdict
+    assert "none of the published FractalNet-20 within its costs" in finding.measured

@@ -197,18 +197,18 @@ def test_how_much_can_be_spent_does_not_depend_on_who_was_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "accuracy", "holds"),
+    ("last", "accuracy", "verdict"),
     [
-        (95.0, {}, True),
-        (95.0, {"resnet_44": 91.4}, True),  # at 50 million MSDNet has 92.5
-        (95.0, {"resnet_44": 91.6}, False),  # not by a significant margin
-        (95.0, {"resnet_110": 99.0, "ensemble_resnets_varying": 99.0}, True),  # neither is in the figure
-        (94.0, {}, True),  # the published FractalNet, which has 95.4, was trained in another way
+        (95.0, {}, "yes"),
+        (95.0, {"resnet_44": 91.9}, "yes"),  # at 50 million MSDNet has 92.5
+        (95.0, {"resnet_44": 92.1}, "no"),  # not by a significant margin
+        (95.0, {"resnet_110": 99.0, "ensemble_resnets_varying": 99.0}, "yes"),  # neither is in the figure
+        (94.8, {}, "in part"),  # the published FractalNet, which has 95.4, was trained in another way
     ],
 )
-def test_on_cifar10_all_are_met_by_a_margin(last: float, accuracy: dict[str, float], holds: bool) -> None:
+def test_on_cifar10_all_are_met_by_a_margin(last: float, accuracy: dict[str, float], verdict: str) -> None:
     networks = all_of(*batch_networks((10, 80), (25, 90), (100, last)), *baselines(85.0, **accuracy))
-    assert found("CIFAR-10, budgeted", networks).holds is holds
+    assert found("CIFAR-10, budgeted", networks).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -301,9 +301,9 @@ def test_early_exits_are_what_counts(early: float, late: float, holds: bool) -> 
     assert found("naively", networks).holds is holds
 
 
-@pytest.mark.parametrize(("densenet", "holds"), [(68.9, True), (69.1, False)])
+@pytest.mark.parametrize(("densenet", "holds"), [(69.4, True), (69.6, False)])
 def test_on_cifar10_classifiers_on_the_way_are_poor_against_msdnets(densenet: float, holds: bool) -> None:
-    """By more than a point, at every budget: MSDNets have 70 per cent at 25 million."""
+    """By more than half a point, at every budget: MSDNets have 70 per cent at 25 million."""
     networks = all_of(*batch_networks((10, 60), (25, 70), (100, 75)))
     for name, right in (("resnet_mc", 60.0), ("densenet_mc", densenet)):
         networks[name] = network(name, (25, right), budgets=((25, right),))

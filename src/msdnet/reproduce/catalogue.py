@@ -35,8 +35,8 @@ EXPERIMENTS: dict[str, Entry] = {
     "why": Entry(why_experiment, epochs=30),
     "ablation": Entry(ablation_experiment, epochs=10, batch_size=64),
     "prior": Entry(prior_experiment, epochs=10, batch_size=64),
-    "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10"), epochs=10, batch_size=64),
-    "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10"), epochs=10, batch_size=64),
+    "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10")),
+    "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10")),
     "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", of_folder=True),
     "budgeted-imagenet": Entry(budgeted_imagenet, 90, "paper_imagenet", of_folder=True),
 }
