@@ -254,11 +254,11 @@ def verdicts() -> Iterator[str]:
     not_yet = sum(claim.otherwise == NOT_YET or bool(claim.parts) for claim in open_ones)
     at_once = sum(claim.experiment is None and not claim.parts for claim in judged)
     sums = sum(bool(claim.parts) and finding.verdict == "no" for claim, finding in judged.items())
-    sum_up = f" ({counted(sums, 'of these sums', 'of these sum')} up others)" if sums else ""
+    sum_up = f" ({counted(sums, 'of them only sums', 'of them only sum')} up others)" if sums else ""
     yield (
         f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
         f"part, and {len(judged) - held - in_part} do not{sum_up}.\n"
-        f"{not_yet} are not measured yet, and {len(open_ones) - not_yet} are not for our experiments to judge (the "
+        f"{not_yet} are not measured yet, and {len(open_ones) - not_yet} cannot be judged by our experiments (the "
         f"list of claims says why). {at_once} of the {len(judged)} needed no training: costs were counted, or a model "
         "of the package was used.\n"
     )
@@ -286,7 +286,10 @@ def _reason(claim: Claim) -> str:
         )
     if claim.otherwise == NOT_YET and claim.experiment is not None:
         systems, here = find_experiment(claim.experiment).subjects, _measured(claim.experiment)
-        return f"{claim.otherwise}: {len(systems) - len(here)} of {len(systems)} systems are still to be trained"
+        return (
+            f"{claim.otherwise}: of the {len(systems)} systems of `{claim.experiment}` {len(systems) - len(here)} are "
+            "still to be trained"
+        )
     return claim.otherwise
 
 

@@ -3,7 +3,7 @@
     python examples/service.py cifar10-anytime --port 8000
     curl --data-binary @cat.jpg http://127.0.0.1:8000
 
-For this machine, or behind a server that knows strangers: it believes whoever asks it.
+It listens on this machine only and answers whoever asks: put a server that authenticates in front of it for others.
 """
 
 import argparse

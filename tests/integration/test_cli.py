@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import statistics
@@ -35,11 +36,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_needs_no_torch_and_answers_at_once() -> None:
+    """In half a second of a core, which other work on the machine does not lengthen."""
     seconds = []
     for _ in range(5):
-        start = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = run("--help")
-        seconds.append(time.perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
     assert done.returncode == 0
     assert "presets" in done.stdout
     assert statistics.median(seconds) < 0.5

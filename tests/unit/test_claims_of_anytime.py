@@ -2,8 +2,8 @@
 
 import pytest
 
-from msdnet.reproduce import Measurement
-from tests.unit.test_claims import MSDNET, all_of, found, network
+from msdnet.reproduce import Measurement, judge
+from tests.unit.test_claims import MSDNET, all_of, claim, found, network
 
 ENSEMBLES = (
     "ensemble_resnets_varying",
@@ -138,3 +138,14 @@ def test_on_cifar10_all_are_met_by_a_margin(
     finding = found("CIFAR-10, anytime", networks)
     assert finding.verdict == verdict
     assert "none of the published FractalNet-20 within its costs" in finding.measured
+
+
+@pytest.mark.parametrize(("ours", "judged"), [(88.4, True), (88.6, False)])
+def test_who_is_beaten_by_one_need_not_meet_the_others(ours: float, judged: bool) -> None:
+    """No ensemble is measured: whether MSDNet is above all of them can be told only if it is not above the rest."""
+    with_classifiers = [network(name, (20, 80), (90, 88)) for name in ("resnet_mc", "densenet_mc")]
+    networks = all_of(network("cifar_anytime", (15, 82), (80, ours), (100, 95)), *with_classifiers)
+    finding = judge(claim("CIFAR-10, anytime"), networks)
+    assert (finding is not None and finding.verdict == "no") is judged
+    if finding is not None:
+        assert "the exits of ResNets of varying sizes still to come" in finding.measured

@@ -123,7 +123,7 @@ def _options(
     module: Annotated[
         str | None,
         typer.Option(
-            "--import", metavar="MODULE", callback=_import, help="Import it first: it defines a network of your own."
+            "--import", metavar="MODULE", callback=_import, help="Import this module, which defines your own network."
         ),
     ] = None,
     version: Annotated[

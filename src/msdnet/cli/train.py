@@ -67,7 +67,10 @@ Seed = Annotated[
 ]
 HeldOut = Annotated[
     int | None,
-    typer.Option(metavar="IMAGES", help="Training images to hold out. Default: 5,000 of CIFAR, else a tenth."),
+    typer.Option(
+        metavar="IMAGES",
+        help="Training images to hold out. Default: 5,000 of CIFAR, 50,000 of over a million, else a tenth.",
+    ),
 ]
 ColourJitter = Annotated[
     float, typer.Option(metavar="SHARE", help="How much to vary the colours of a folder's training images, 0 to 1.")

@@ -9,13 +9,11 @@ from msdnet.training import Recipe
 __all__ = [
     "ANYTIME_MSDNET",
     "DENSENETS",
-    "DENSENETS_CIFAR10",
     "DENSENETS_STAR",
     "FRACTALNET",
     "IDENTICAL",
     "MSDNETS",
     "RESNETS",
-    "RESNETS_CIFAR10",
     "STOCHASTIC",
     "VARYING",
     "VARYING_STAR",
@@ -33,8 +31,6 @@ ANYTIME_MSDNET = "cifar_anytime"
 MSDNETS = tuple(f"cifar_batch_{exits}" for exits in range(4, 9))  # of 10, 15, 21, 28 and 36 layers
 RESNETS = tuple(f"resnet_{layers}" for layers in (20, 32, 44, 56, 110))
 DENSENETS = tuple(f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100))
-# On CIFAR-10 none that costs more than the largest MSDNet.
-RESNETS_CIFAR10, DENSENETS_CIFAR10 = RESNETS[:-1], DENSENETS[:-1]
 DENSENETS_STAR = tuple(f"densenet_star_{layers}_8" for layers in (16, 28, 58, 100))
 WIDE_RESNETS = ("wide_resnet_16_2", "wide_resnet_40_2")
 WITH_CLASSIFIERS = RESNET_MC, DENSENET_MC = ("resnet_mc", "densenet_mc")
@@ -53,10 +49,9 @@ class _Systems(Systems):
 
     def __init__(self, dataset: str, recipe: Recipe) -> None:
         super().__init__(recipe, _CLASSES[dataset])
-        # On CIFAR-10 without what costs more than the largest MSDNet, other kinds of networks and of ensembles.
+        self.resnets, self.densenets = self.each(*RESNETS), self.each(*DENSENETS)
+        # On CIFAR-10 without other kinds of networks, and without ensembles of identical ones.
         self.all_of_them = dataset == "cifar100"
-        self.resnets = self.each(*(RESNETS if self.all_of_them else RESNETS_CIFAR10))
-        self.densenets = self.each(*(DENSENETS if self.all_of_them else DENSENETS_CIFAR10))
 
     @property
     def varying(self) -> tuple[Joint, ...]:

@@ -182,7 +182,7 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
     return Experiment("ablation", title, "cifar100", figures)
 
 
-# --- section 3: exits weighed by the chance that a budget ends there
+# --- section 3: exits weighted by the chance that a budget ends there
 
 _WEIGHED = "cifar_anytime_7"
 # It takes 13 to 75 million. Weights for the least mean are 3.4 at the first exit and 0.1 at the last; those for the
@@ -203,7 +203,7 @@ def prior_experiment(recipe: Recipe) -> Experiment:
         name = f"trained for a mean of {mean / 1e6:.0f} M"
         expected.append(Curve(name, (weighted,), expected_accuracy, colour))
         gains.append(Curve(name, (*evens, weighted), gain_over_even_weights, colour))
-    title = f"Exits weighed by P(B), {recipe.epochs} epochs"
+    title = f"Exits weighted by P(B), {recipe.epochs} epochs"
     x_name, y_name = "mean of the budgets it is judged by, million multiply-adds", "expected accuracy of an answer"
     figures = (
         Figure("prior", f"{title}: {y_name}", tuple(expected), x_name, f"{y_name}, %"),

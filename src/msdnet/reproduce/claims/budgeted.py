@@ -21,11 +21,9 @@ from msdnet.reproduce.claims.systems import (
 from msdnet.reproduce.comparison import (
     ANYTIME_MSDNET,
     DENSENETS,
-    DENSENETS_CIFAR10,
     FRACTALNET,
     MSDNETS,
     RESNETS,
-    RESNETS_CIFAR10,
     STOCHASTIC,
     VARYING,
     WIDE_RESNETS,
@@ -49,22 +47,23 @@ def _with_classifiers(measured: Results) -> dict[str, list[Place]]:
     return _early_exits_of(measured, WITH_CLASSIFIERS)
 
 
-def _of_figure_11(measured: Results) -> dict[str, list[Place]]:
-    """On CIFAR-10: single networks as a whole, and networks with intermediate classifiers."""
-    return {
-        "ResNets": sizes(measured.each(RESNETS_CIFAR10)),
-        "DenseNets": sizes(measured.each(DENSENETS_CIFAR10)),
-        **_with_classifiers(measured),
-        PUBLISHED: published_fractalnet("cifar10"),
-    }
-
-
-def _of_figure_7(measured: Results) -> dict[str, list[Place]]:
-    """On CIFAR-100: the same, and other kinds of networks. Each column of a FractalNet can be run alone."""
+def _of_both_figures(measured: Results) -> dict[str, list[Place]]:
+    """Single networks as a whole, and networks with intermediate classifiers."""
     return {
         "ResNets": sizes(measured.each(RESNETS)),
         "DenseNets": sizes(measured.each(DENSENETS)),
         **_with_classifiers(measured),
+    }
+
+
+def _of_figure_11(measured: Results) -> dict[str, list[Place]]:
+    """On CIFAR-10."""
+    return _of_both_figures(measured) | {PUBLISHED: published_fractalnet("cifar10")}
+
+
+def _of_figure_7(measured: Results) -> dict[str, list[Place]]:
+    """On CIFAR-100: other kinds of networks, too. Each column of a FractalNet can be run alone."""
+    return _of_both_figures(measured) | {
         "Wide ResNets": sizes(measured.each(WIDE_RESNETS)),
         "stochastic depth": sizes([measured[STOCHASTIC]]),
         NAMES[FRACTALNET]: _each_alone(measured[FRACTALNET]),
