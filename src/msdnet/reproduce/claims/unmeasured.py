@@ -57,7 +57,7 @@ CLAIMS = (
     Claim(
         "budgets cannot be set precisely with single ResNets and DenseNets",
         "5.2",
-        otherwise="so by their making: a network with one classifier has one cost",
+        otherwise="so by construction: a network with one classifier has one cost",
     ),
     Claim(
         "early classifiers recognise prototypical images of a class, the last one non-typical images",
