@@ -67,7 +67,8 @@ def _check_covered(text: str, amount: float, first: float, full: float) -> None:
 def _got(text: str, amount: float) -> str:
     if text.endswith("%"):
         return f"; {text} is {amount / 1e6:.4g}M"
-    return f"; {text} has no unit: {text}M or {text}%?" if text[-1].isdigit() else f", got {text}"
+    plain = text.replace(".", "", 1).isdigit()
+    return f"; {text} has no unit: {text}M or {text}%?" if plain else f", got {text}"
 
 
 def _per_cent(amount: float, full: float) -> str:

@@ -214,7 +214,7 @@ class Bundle:
             hint = "; a training run is there: msdnet export makes a bundle of it" if is_run(self.folder) else ""
             raise FileNotFoundError(f"{folder}: no bundle is there (a folder with a {MANIFEST}){hint}")
         with of_file(path):
-            self.manifest = Manifest.from_json(path.read_text(encoding="utf-8"))
+            self.manifest = Manifest.from_json(_text(path))
 
     def __repr__(self) -> str:
         return f"<msdnet.bundle.Bundle {self.manifest.name!r} in {str(self.folder)!r}>"
@@ -250,6 +250,13 @@ class Bundle:
         manifest = self.manifest
         told = json.dumps([dict(manifest.files), manifest.costs, manifest.temperatures], sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError("damaged (it is no text); get the bundle again") from error
 
 
 def is_run(folder: Path) -> bool:

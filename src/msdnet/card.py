@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from msdnet.amounts import counted, in_millions
 from msdnet.bundle import Manifest
+from msdnet.naming import printable
 from msdnet.policy import PolicyFamily, that_differ, usual_budgets
 
 __all__ = ["write_card"]
@@ -31,7 +32,12 @@ def _about(manifest: Manifest) -> Iterator[str]:
         "multiply-adds."
     )
     yield ""
-    yield f"Classes: {', '.join(classes)}."
+    yield f"Classes: {', '.join(map(_escaped, classes))}."
+
+
+def _escaped(name: str) -> str:
+    """On one line, and no tag of HTML, as which Markdown takes what stands in angles."""
+    return printable(name).replace("<", "&lt;")
 
 
 def _training(manifest: Manifest) -> Iterator[str]:

@@ -5,6 +5,7 @@ Every error names the field, what it got and what it takes. Knows nothing of wha
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from numbers import Real
@@ -47,8 +48,9 @@ def check_number(
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number {bounds}, got {value!r}")
     value = value if isinstance(value, int | float) else float(value)  # numpy's numbers become plain ones
-    if not (math.isfinite(value) and low <= value <= high) or (above and value == low) or (below and value == high):
-        finite = "finite and " if math.isinf(value) else ""
+    within = abs(value) <= sys.float_info.max and low <= value <= high  # a whole number may be greater
+    if not within or (above and value == low) or (below and value == high):
+        finite = "finite and " if abs(value) > sys.float_info.max else ""
         raise ValueError(f"{name} must be {finite}{bounds}, got {value!r}")
     return value
 

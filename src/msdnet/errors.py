@@ -47,10 +47,10 @@ def path_of(error: BaseException) -> Path | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What is wrong, without the file that the error keeps by itself."""
+    """What is wrong, without the file that the error keeps by itself, or the number that the system gives its own."""
     if isinstance(error, FileError):
         return error.why
-    return str(error.strerror) if _of_system(error) else str(error)
+    return str((isinstance(error, OSError) and error.strerror) or error)
 
 
 def text_of(error: BaseException) -> str:
@@ -59,7 +59,9 @@ def text_of(error: BaseException) -> str:
     >>> text_of(FileNotFoundError(2, "No such file or directory", "a.json"))
     'a.json: No such file or directory'
     """
-    return f"{error.filename}: {error.strerror}" if _of_system(error) else str(error)
+    if isinstance(error, FileError):
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if _of_system(error) else reason_of(error)
 
 
 def _of_system(error: BaseException) -> TypeGuard[OSError]:

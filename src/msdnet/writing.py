@@ -90,7 +90,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
     with made as own:
         scratch = Path(own, folder.name)  # inside, since others may not look into what tempfile makes
         scratch.mkdir()
-        yield scratch
+        try:
+            yield scratch
+        except OSError as error:
+            if is_disk_full(error) and error.filename is None:
+                raise type(error)(error.errno, error.strerror, str(folder)) from error
+            raise
         try:
             scratch.rename(folder)
         except OSError:

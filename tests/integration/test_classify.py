@@ -611,7 +611,7 @@ def test_a_budget_that_brings_nothing_more_is_said_not_to_be_spent(tmp_path: Pat
     for k, image in enumerate(samples.cifar10().images[:40]):
         Image.fromarray(image).save(tmp_path / f"{k}.png")
     given = ("classify", str(tmp_path), "--model", "cifar10-small", "--budget")
-    assert run_here(*given, "100%").stdout.endswith("M per image: more gained nothing on the held-out images\n")
+    assert run_here(*given, "100%").stdout.endswith("M each: more gained nothing on them\n")
     assert "gained nothing" not in run_here(*given, "20%").stdout
 
 
@@ -691,13 +691,13 @@ def test_refuses_an_unknown_model_and_no_pictures(tiny: Bundle, tmp_path: Path) 
 
 
 def test_what_has_no_pictures_is_told_beside_what_has(tiny: Bundle, pictures: Path, tmp_path: Path) -> None:
-    """It is no reason to end in another way: all pictures are classified."""
+    """And noticed by a script: a pattern may be mistyped."""
     (tmp_path / "empty").mkdir()
     asked, pattern = ("classify", "--model", str(tiny.folder), "--json"), str(tmp_path / "*.jpg")
     endings = "(folders are searched for .jpg .jpeg .png .webp .bmp .gif)"
     told = f"msdnet: no pictures found: {tmp_path / 'empty'}, {pattern} {endings}\n"
     done = run_here(*asked, str(tmp_path / "empty"), str(pictures / "a.jpg"), pattern)
-    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (0, 1, told)
+    assert (done.returncode, len(done.stdout.splitlines()), done.stderr) == (3, 1, told)
     piped = run(*asked, "-", given=f"{tmp_path / 'empty'}\n{pictures / 'a.jpg'}\nnowhere\n".encode())
     assert piped.returncode == 3
     assert piped.stderr.decode().splitlines() == [

@@ -308,4 +308,4 @@ def test_the_gain_by_p_of_b_against_each_seed_is_as_measured() -> None:
         for equal in prior_names(None)
     ]
     page = " ".join((ROOT / "docs/reproduction.md").read_text().split())
-    assert "each of the three seeds with equal weights alone {:.1f}, {:.1f} and {:.1f}".format(*gains) in page
+    assert "({:.1f}, {:.1f} and {:.1f} against each of the three seeds with equal weights)".format(*gains) in page

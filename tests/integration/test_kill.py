@@ -48,9 +48,9 @@ def msdnet(place: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-def start(place: Path, out: str) -> "subprocess.Popen[str]":
-    options = ("--data", "images", "--network", "tiny.json", "--image-size", "16", "--workers", "0", "--out", out)
-    return msdnet(place, "mine.toml", *options)
+def start(place: Path, out: str, workers: int = 0) -> "subprocess.Popen[str]":
+    options = ("--data", "images", "--network", "tiny.json", "--image-size", "16", "--workers", str(workers))
+    return msdnet(place, "mine.toml", *options, "--out", out)
 
 
 def finish(process: "subprocess.Popen[str]") -> str:
@@ -91,3 +91,20 @@ def test_killed_stopped_and_resumed_equals_uninterrupted(place: Path) -> None:
     assert all(torch.equal(expected[name], resumed[name]) for name in expected)
     lines = [(place / name / "metrics.jsonl").read_text().count("\n") for name in ("whole", "broken")]
     assert lines == [6, 6]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the readers in /proc")
+def test_a_reader_that_is_killed_is_told_in_one_line(place: Path) -> None:
+    """As the system does where memory is short."""
+    process = start(place, "run", workers=1)
+    wait_for_checkpoint(place / "run" / "checkpoint.safetensors", 0)
+    readers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(max(map(int, readers)), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.startswith("msdnet: a process that reads images was killed, perhaps for want of memory")
+    assert errors.count("\n") == 1
+    (place / "run" / "checkpoint.safetensors").write_bytes(b"cut")
+    _, errors = msdnet(place, "--resume", "run", "--workers", "0").communicate(timeout=60)
+    assert "checkpoint.safetensors: not a whole safetensors file" in errors
+    assert errors.endswith("; without this file the run begins anew\n")

@@ -101,6 +101,9 @@ def test_broken_json_and_an_empty_folder_are_told_apart(copied: Path, tmp_path: 
     (copied / MANIFEST).write_text("{")
     with pytest.raises(ValueError, match=r"manifest\.json: manifest: not JSON"):
         Bundle(copied)
+    (copied / MANIFEST).write_bytes(b"{\xff")
+    with pytest.raises(ValueError, match=r"manifest\.json: damaged \(it is no text\); get the bundle again"):
+        Bundle(copied)
     with pytest.raises(FileNotFoundError, match="no bundle is there"):
         Bundle(tmp_path / "nowhere")
     (tmp_path / "run.json").touch()
@@ -157,6 +160,11 @@ def test_the_card_tells_what_the_manifest_says(tiny: Bundle) -> None:
     (tiny.folder / CARD).unlink()
     msdnet.load(tiny.folder)  # nothing depends on it
     (tiny.folder / CARD).write_text(card)
+
+
+def test_names_of_classes_do_not_break_the_card(tiny: Bundle) -> None:
+    card = write_card(dataclasses.replace(tiny.manifest, classes=("a\nb", "<script>", "c")), None)
+    assert "Classes: a\\nb, &lt;script>, c.\n" in card
 
 
 def test_the_card_says_nothing_of_a_training_that_it_does_not_know(tiny: Bundle) -> None:

@@ -18,7 +18,7 @@ PATH = Path("a/run.json")
         (FileError(PATH, "not JSON"), PATH, "not JSON"),
         (FileNotFoundError(2, "No such file or directory", str(PATH)), PATH, "No such file or directory"),
         (FileNotFoundError("a: no run is there"), None, "a: no run is there"),
-        (OSError(9, "Bad file descriptor"), None, "[Errno 9] Bad file descriptor"),
+        (OSError(9, "Bad file descriptor"), None, "Bad file descriptor"),
         (ValueError("a/run.json: is named in this text alone"), None, "a/run.json: is named in this text alone"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from msdnet.policy import METHODS, FixedThresholds, HardBudget, Method, Policy, PolicyFamily, exit_shares
 from msdnet.policy.outcomes import Outcomes
+from msdnet.policy.search import _best_cut
 from tests.synthetic import COSTS, answers
 
 # Four images, three exits: the first is easy, the last is never sure.
@@ -341,3 +342,10 @@ def test_a_budget_without_its_unit_gets_a_hint(budget: float, hint: str) -> None
     with pytest.raises(ValueError, match="the cost of the first exit, got") as refused:
         family.policy(budget)
     assert str(refused.value).endswith(f"got {budget:,.15g}{hint}")
+
+
+def test_images_that_are_equally_sure_leave_together_or_not_at_all() -> None:
+    """After the surest, one of three that are alike would gain, but all three together lose."""
+    held_out = Outcomes.of([[0.9, 1.0], [0.5, 1.0], [0.5, 1.0], [0.5, 1.0]], np.ones((4, 2), dtype=bool), [10.0, 20.0])
+    assert _best_cut(held_out, 0, np.array([1.0, 2.0, -3.0, -3.0])) == 0.9
+    assert _best_cut(held_out, 0, np.array([1.0, 2.0, -3.0, 2.0])) == 0.5

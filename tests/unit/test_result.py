@@ -21,7 +21,8 @@ from msdnet.bundle import Bundle
 from msdnet.files import Labelled
 from msdnet.machine import cores
 from msdnet.policy import FixedThresholds, Policy, SpendingRule
-from msdnet.runtime import Answers, Model, One, answers
+from msdnet.runtime import Answers, Model, One, State, answers
+from msdnet.runtime.engine import Launched
 from tests.unit.test_runtime import IMAGES, Counting, Later, middle, splitting, sure_policy
 
 
@@ -177,6 +178,14 @@ def test_a_file_may_come_as_its_bytes(model: Model) -> None:
     expected = model.classify(file)[0][:5]
     assert model.classify(file.getvalue())[0][:5] == model.classify([file.getvalue()])[0][:5] == expected
     assert next(model.anytime(file.getvalue())).label in range(3)
+    for content in (bytearray(file.getvalue()), memoryview(file.getvalue())):
+        assert model.classify(content)[0][:5] == expected
+
+
+def test_a_picture_that_does_not_say_what_is_white_is_refused(model: Model) -> None:
+    """Not taken for one of 16 bits, and so for a black one."""
+    with pytest.raises(ValueError, match="in mode I nothing says which number is white"):
+        model.classify(Image.fromarray(IMAGES[0][..., 0].astype(np.int32)))
 
 
 @pytest.mark.parametrize("engine", [{"threads": 1}, {"engine": "torch", "device": "cpu"}])
@@ -208,6 +217,26 @@ def test_a_shared_budget_tells_what_is_left(tiny: Bundle) -> None:
     assert timed.left == 50 - timed.spent
     assert repr(timed).endswith(" of 50,000.0 ms spent>")
     assert model.shared_budget().left is None
+
+
+def test_a_shared_budget_knows_of_what_calls_that_failed_have_computed(
+    tiny: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = msdnet.load(tiny.folder, threads=1)
+    shared, stages, computed = model.shared_budget(budget=middle(model), batch=8), np.diff([0, *model.costs]), [0]
+    launch = model.engine.launch
+
+    def counting(state: State) -> Launched:
+        computed[0] += state.rows * int(stages[state.exits_done])
+        return launch(state)
+
+    monkeypatch.setattr(model.engine, "launch", counting)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="image 40: file: cannot be read"):
+            shared.classify([*IMAGES[:40], b"broken"])
+    assert shared.spent == computed[0] > 0
+    assert 0 < shared.images <= 80
+    assert shared.left == shared.images * middle(model) - computed[0]
 
 
 @pytest.mark.parametrize("given", ["5ms", 5])

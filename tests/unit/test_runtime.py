@@ -1146,6 +1146,15 @@ def test_a_machine_that_was_busy_when_it_was_profiled_is_not_thought_slow_for_ev
     assert [step.exit for step in found] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(("left", "fits"), [(0.062, False), (0.063, True)])
+def test_the_next_stage_may_be_a_little_slower_than_the_last_ones(
+    left: float, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first took half of its time in the profile: the second, of 0.1 s, is given 0.0625."""
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    assert Deadline(left, (0.1, 0.1)).allows(1, computed=0.05) is fits
+
+
 class Gated(Counting):
     """Waits before each stage until it may go on."""
 

@@ -132,6 +132,18 @@ def test_an_ensemble_averages_probabilities_so_far() -> None:
         torch.testing.assert_close(logits.softmax(dim=1), torch.stack(members[: exit + 1]).mean(dim=0))
 
 
+@torch.inference_mode()
+def test_what_no_member_of_an_ensemble_thinks_possible_is_still_a_number() -> None:
+    """Temperatures can be fitted to it."""
+    network = settle(create_network(SMALL_SYSTEMS["ensemble"]))
+    for name, parameter in network.named_parameters():
+        if parameter.ndim == 2 or name.endswith("bias"):
+            parameter.mul_(1e4)
+    for logits in run_stages(network, torch.randn(3, 3, 32, 32)):
+        assert logits.softmax(dim=1).amin() < 1e-20
+        assert logits.isfinite().all()
+
+
 @pytest.mark.parametrize(
     ("name", "depth"),
     [

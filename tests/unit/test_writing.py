@@ -256,6 +256,14 @@ def fill(folder: Path, content: str, meanwhile: Callable[[], object] = lambda: N
         meanwhile()
 
 
+def test_a_full_disk_is_told_by_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    """A write to a file that is open already is refused without a name."""
+    with pytest.raises(OSError, match="No space left on device") as refused, new_folder(tmp_path / "made"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert refused.value.filename == str(tmp_path / "made")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_fails_leaves_nothing_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         fill(tmp_path / "bundle", "one", meanwhile=full)

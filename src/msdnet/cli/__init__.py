@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 import time
 import warnings
@@ -30,6 +31,8 @@ from msdnet.version import VERSION
 __all__ = ["app", "main"]
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer has no name of its own for it
+# torch has no class of its own for it
+_READER_KILLED = re.compile(r"DataLoader worker .* (?:is killed by signal|exited unexpectedly)")
 PATIENCE = 10  # seconds: torchrun may look after its processes every 5
 
 app = typer.Typer(
@@ -43,7 +46,7 @@ for command in (demo, classify, budget, profile, models, evaluate, report, prese
 
 
 def main() -> None:
-    """Run the command line; an error that a user can mend is one line on stderr."""
+    """Run the command line; an error that a user can mend is one line on stderr, unless MSDNET_TRACEBACK is set."""
     _escape_what_cannot_be_written()
     warnings.showwarning = _warn
     # Odd metadata of an image are no matter to its pixels. Here, once: this process is the command's own.
@@ -54,7 +57,16 @@ def main() -> None:
     except ModuleNotFoundError:
         raise  # no extra brings it: not for a user to mend
     except (OSError, ValueError, TypeError, ImportError, ArithmeticError) as error:
+        if os.environ.get("MSDNET_TRACEBACK"):
+            raise
         _fail(text_of(error))
+    except RuntimeError as error:
+        if not _READER_KILLED.match(str(error)):
+            raise
+        _fail(
+            "a process that reads images was killed, perhaps for want of memory: fewer take less (--workers); what a "
+            "training has saved is not lost (train --resume)"
+        )
 
 
 def _run() -> None:

@@ -79,7 +79,7 @@ def classify(
     left, from 1), multiply_adds (spent on it), seconds (since its group was started; with --deadline, for this picture
     alone; either way, reading included). A picture that cannot be read has image and error (the reason).
 
-    Exit status: 0 if all were classified, 3 if some could not be read (they are named), 1 if none was.
+    Exit status: 0 if all were classified, 3 if some could not be read or found (they are named), 1 if none was.
 
     Example: msdnet classify photos/ --budget 20M
     """
@@ -115,7 +115,7 @@ def classify(
     if late:
         _tell_of_deadline(loaded, late, sum(left))
     _tell_what_became_of(policy, left, shared.seconds, hard=hard, steady=steady)
-    if unread:
+    if unread or empty:
         sys.exit(NOT_ALL)
 
 
@@ -318,5 +318,5 @@ def _print(
     )
     if enough is not None:  # said of harder images, too, which take more by the same thresholds
         typer.echo(
-            f"thresholds were set for {in_millions(enough)} M per image: more gained nothing on the held-out images"
+            f"by these thresholds the held-out images took {in_millions(enough)} M each: more gained nothing on them"
         )

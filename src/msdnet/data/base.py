@@ -84,7 +84,8 @@ class Normalisation:
     def _constants(self, device: torch.device) -> tuple[Tensor, ...]:
         scale = tuple(1 / (255 * std) for std in self.std)
         shift = tuple(-m / s for m, s in zip(self.mean, self.std, strict=True))
-        return torch.tensor([scale, shift, self.mean, self.std], device=device)[:, None, :, None, None].unbind()
+        with torch.inference_mode(False):  # or gradients could never go through what an evaluation happened to make
+            return torch.tensor([scale, shift, self.mean, self.std], device=device)[:, None, :, None, None].unbind()
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """MSDNet and the systems that the paper compares it with, in both settings (figures 5, 7, 8 and 11)."""
 
+from msdnet.amounts import counted
 from msdnet.published import published_for
 from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.figure import Curve, Figure, Places, anytime, budgeted, computed, envelope, of_published, sizes
@@ -97,13 +98,13 @@ def anytime_experiment(dataset: str, recipe: Recipe) -> Experiment:
     if systems.all_of_them:
         curves.append(Curve("FractalNet", (systems.one(FRACTALNET),), anytime, 5))
     curves += _published_fractalnet(dataset)
-    title = f"Anytime prediction on {_written(dataset)}, {recipe.epochs} epochs"
+    title = f"Anytime prediction on {_written(dataset)}, {counted(recipe.epochs, 'epoch')}"
     return Experiment(f"anytime-{dataset}", title, dataset, (Figure(f"anytime_{dataset}", title, tuple(curves)),))
 
 
 def budgeted_experiment(dataset: str, recipe: Recipe) -> Experiment:
     systems = _Systems(dataset, recipe)
-    title = f"Budgeted batch classification on {_written(dataset)}, {recipe.epochs} epochs"
+    title = f"Budgeted batch classification on {_written(dataset)}, {counted(recipe.epochs, 'epoch')}"
     msdnets = [Curve("MSDNet, each", (one,), budgeted, 0, dashed=True, marks=False) for one in systems.each(*MSDNETS)]
     main = [
         *msdnets,
@@ -135,7 +136,7 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
     figures = (
         Figure(
             "densenet_star_anytime",
-            f"DenseNet*: anytime prediction on CIFAR-100, {recipe.epochs} epochs",
+            f"DenseNet*: anytime prediction on CIFAR-100, {counted(recipe.epochs, 'epoch')}",
             (
                 Curve("MSDNet", (systems.one(ANYTIME_MSDNET),), anytime, 0),
                 Curve("ensemble: DenseNets*, varying", (star,), anytime, 1),
@@ -144,7 +145,7 @@ def densenet_star_experiment(recipe: Recipe) -> Experiment:
         ),
         Figure(
             "densenet_star_budgeted",
-            f"DenseNet*: budgeted batch classification on CIFAR-100, {recipe.epochs} epochs",
+            f"DenseNet*: budgeted batch classification on CIFAR-100, {counted(recipe.epochs, 'epoch')}",
             (
                 Curve("MSDNet, best on held-out", systems.each(*MSDNETS), envelope, 0),
                 Curve("DenseNets*", systems.each(*DENSENETS_STAR), sizes, 1),

@@ -1,5 +1,6 @@
 """What an experiment would train, and how long that takes on this machine."""
 
+import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -87,16 +88,14 @@ def _training_seconds(trained: Trained, side: int, images: int, device: torch.de
     step = make_step(trained.network, recipe, data, device)
     pixels = torch.randn(rows, 3, side, side, device=device)
     batch = Batch(pixels, torch.arange(rows, device=device) % classes)
-    steps = _TIMED_STEPS if device.type == "cuda" else 1
-    _seconds(step, batch, device, _FIRST_STEPS)
-    each = _seconds(step, batch, device, steps) / steps
+    times = [_seconds(step, batch, device) for _ in range(_FIRST_STEPS + _TIMED_STEPS)]
+    each = statistics.median(times[_FIRST_STEPS:])  # other work may make a single step many times as long
     return recipe.epochs * (images // recipe.batch_size) * each * recipe.batch_size / rows
 
 
-def _seconds(step: Step, batch: Batch, device: torch.device, steps: int) -> float:
+def _seconds(step: Step, batch: Batch, device: torch.device) -> float:
     start = time.perf_counter()
-    for _ in range(steps):
-        step(batch, 0.0)
+    step(batch, 0.0)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter() - start

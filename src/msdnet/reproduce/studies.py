@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from msdnet.amounts import counted
 from msdnet.anytime import AnytimeCurve, Exponential, answer_probabilities
 from msdnet.config import MSDNetConfig, NetworkConfig, even
 from msdnet.presets import network_config
@@ -69,7 +70,7 @@ def why_experiment(recipe: Recipe) -> Experiment:
             curves.append(Curve(called, members, places, _COLOURS[family], dashed=pooled))
         return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
-    title = f"One intermediate classifier on CIFAR-100, {recipe.epochs} epochs"
+    title = f"One intermediate classifier on CIFAR-100, {counted(recipe.epochs, 'epoch')}"
     figures = (
         figure("why_intermediate", f"{title}: its own accuracy", _of_intermediate),
         figure("why_final", f"{title}: the accuracy of the last", _of_final),
@@ -168,7 +169,7 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
         "plain": "without all three",
         "same_growth": "the same growth at all scales",
     }
-    title = f"What each part of MSDNet is good for, {recipe.epochs} epochs"
+    title = f"What each part of MSDNet is good for, {counted(recipe.epochs, 'epoch')}"
 
     def figure(name: str, counted: str, places: Places) -> Figure:
         curves = []
@@ -203,7 +204,7 @@ def prior_experiment(recipe: Recipe) -> Experiment:
         name = f"trained for a mean of {mean / 1e6:.0f} M"
         expected.append(Curve(name, (weighted,), expected_accuracy, colour))
         gains.append(Curve(name, (*evens, weighted), gain_over_even_weights, colour))
-    title = f"Exits weighted by P(B), {recipe.epochs} epochs"
+    title = f"Exits weighted by P(B), {counted(recipe.epochs, 'epoch')}"
     x_name, y_name = "mean of the budgets it is judged by, million multiply-adds", "expected accuracy of an answer"
     figures = (
         Figure("prior", f"{title}: {y_name}", tuple(expected), x_name, f"{y_name}, %"),

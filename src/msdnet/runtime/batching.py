@@ -10,6 +10,7 @@ idle meanwhile. No more stages are under way than that takes.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +22,16 @@ from msdnet.policy import MEASURES, Answers, SpendingRule, confidence
 from msdnet.runtime.engine import Engine, Launched, Room, Rows, State
 from msdnet.runtime.images import among_all
 
-__all__ = ["answers", "every_exit"]
+__all__ = ["Work", "answers", "every_exit"]
+
+
+@dataclass
+class Work:
+    """What was taken up and computed so far, whether or not an answer came of it."""
+
+    images: int = 0
+    cost: int = 0
+    """Multiply-adds."""
 
 
 def answers(
@@ -31,12 +41,14 @@ def answers(
     *,
     batch: int,
     unread: Mapping[int, str] = MappingProxyType({}),
+    work: Work | None = None,
 ) -> Iterator[Answers]:
     """Answers to all images of the batches, in the order in which they come about: each those that left together.
 
     - batch: images that are computed together; fewer where the rule takes fewer at a time
     - unread: the numbers of images that are not in the batches, known when those after them come: the others are
       numbered among all
+    - work: to which what is done is added
     """
     if not isinstance(rule, SpendingRule):
         raise TypeError(f"a rule must be a SpendingRule (of msdnet.policy), got {rule!r}")
@@ -46,7 +58,7 @@ def answers(
     rows = check_whole("batch", batch)
     if rule.at_a_time is not None:
         rows = min(rows, check_whole("at_a_time", rule.at_a_time))
-    return _Cascade(engine, rule, rows).run(batches, unread)
+    return _Cascade(engine, rule, rows, work or Work()).run(batches, unread)
 
 
 def every_exit(
@@ -78,8 +90,9 @@ class _Task(NamedTuple):
 
 
 class _Cascade:
-    def __init__(self, engine: Engine, rule: SpendingRule, batch: int) -> None:
-        self.engine, self.rule, self.batch = engine, rule, batch
+    def __init__(self, engine: Engine, rule: SpendingRule, batch: int, work: Work) -> None:
+        self.engine, self.rule, self.batch, self.work = engine, rule, batch, work
+        self.stage_costs = np.diff(engine.costs, prepend=0).tolist()
         self.under_way: deque[_Task] = deque()  # in the order in which they were launched
         # For each stage but the first, the rows that wait for it, the numbers of their images, and rooms to use again.
         self.rooms = [Room(engine, batch) for _ in range(engine.exit_count)]
@@ -93,6 +106,7 @@ class _Cascade:
                 part = images[start : start + self.batch]
                 numbers = among_all(np.arange(first, first + len(part)), unread)
                 self.rule.arrive(numbers)
+                self.work.images += len(numbers)
                 self._launch(self.engine.begin(part), numbers)
                 first += len(part)
                 while len(self.under_way) > self.engine.ahead:
@@ -102,6 +116,7 @@ class _Cascade:
         yield from self._empty_rooms()
 
     def _launch(self, state: State, numbers: NDArray[np.int64], room: Room | None = None) -> None:
+        self.work.cost += len(numbers) * self.stage_costs[state.exits_done]
         self.under_way.append(_Task(state.exits_done, numbers, self.engine.launch(state), room))
 
     def _finish(self) -> Iterator[Answers]:
@@ -113,10 +128,19 @@ class _Cascade:
         leaving = np.count_nonzero(leaves)
         if leaving:
             yield asked if leaving == len(leaves) else asked.of(leaves)
-        if leaving < len(leaves):
+        if not leaving and self._go_on_at_once(state, room):
+            self._launch(state, numbers)
+        elif leaving < len(leaves):
             self._send_on(state, np.flatnonzero(~leaves), numbers)
         if room is not None:
             self.unused[exit].append(room)
+
+    def _go_on_at_once(self, state: State, room: Room | None) -> bool:
+        """Whether a batch that nobody leaves need not be gathered: it is full, nobody waits, and its memory is not used
+        again meanwhile, as that of a room is, or that of an engine that runs ahead may be.
+        """
+        free = room is None and not self.engine.ahead
+        return free and state.rows == self.batch and not self.rooms[state.exits_done].rows
 
     def _leaving(self, asked: Answers) -> NDArray[np.bool_]:
         """Which of the images leave: those that the rule says, and at the last exit all."""

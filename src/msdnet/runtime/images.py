@@ -21,7 +21,8 @@ class SupportsArray(Protocol):
     def __array__(self) -> NDArray[Any]: ...
 
 
-Encoded: TypeAlias = Image.Image | str | os.PathLike[str] | IO[bytes] | bytes
+Content: TypeAlias = bytes | bytearray | memoryview
+Encoded: TypeAlias = Image.Image | str | os.PathLike[str] | IO[bytes] | Content
 ImageLike: TypeAlias = NDArray[Any] | SupportsArray | Encoded
 """One image: an array or tensor (H, W, C), a picture, the path of a file, an open one, or what a file holds."""
 Images: TypeAlias = ImageLike | Iterable[ImageLike]
@@ -195,14 +196,16 @@ def _of_picture(picture: Image.Image, spec: ImageSpec, *, draft: bool = False) -
 def _is_encoded(image: object) -> TypeGuard[Encoded]:
     """Whether it is one image that has to be decoded, which may fail."""
     is_file = hasattr(image, "read") and hasattr(image, "seek")
-    return is_file or isinstance(image, Image.Image | str | os.PathLike | bytes)
+    return is_file or isinstance(image, Image.Image | str | os.PathLike | Content)
 
 
 def _decoded(image: Encoded, spec: ImageSpec) -> Pixels:
     try:
         if isinstance(image, Image.Image):  # which may not have been decoded yet
+            if image.mode in ("I", "F") and image.format is None:
+                raise ValueError(f"in mode {image.mode} nothing says which number is white: convert it, to L or RGB")
             return _of_picture(image, spec)
-        with opened(io.BytesIO(image) if isinstance(image, bytes) else image) as picture:
+        with opened(io.BytesIO(image) if isinstance(image, Content) else image) as picture:
             return _of_picture(picture, spec, draft=True)
     except IsADirectoryError as error:
         raise ValueError(f"{_name(image)}: a folder, where an image is expected: give its files") from error

@@ -10,7 +10,7 @@ from msdnet.amounts import counted
 from msdnet.checks import check_choice
 from msdnet.pixels import Unreadable
 from msdnet.policy import Answers, SpendingRule, Unit
-from msdnet.runtime.batching import answers
+from msdnet.runtime.batching import Work, answers
 from msdnet.runtime.engine import Engine
 from msdnet.runtime.forks import call_after_fork
 from msdnet.runtime.images import Images, batches, count_of
@@ -61,7 +61,7 @@ class SharedBudget:
         self._engine, self._classes, self._rule = engine, classes, rule
         self._batch, self._clock, self._budget = batch, clock, budget
         self._unit: Unit = unit
-        self._images, self._cost = 0, 0
+        self._work = Work()
         self._make_ready()
         call_after_fork(self._make_ready)
 
@@ -78,23 +78,23 @@ class SharedBudget:
 
     @property
     def images(self) -> int:
-        """That were answered so far."""
-        return self._images
+        """That were taken up so far. All of them were answered, but for calls that ended with an error."""
+        return self._work.images
 
     @property
     def spent(self) -> float:
-        """On all of them: multiply-adds, or seconds where the budget is time."""
-        return self._clock() if self._unit == "seconds" else float(self._cost)
+        """On all of them, answered or not: multiply-adds, or seconds where the budget is time."""
+        return self._clock() if self._unit == "seconds" else float(self._work.cost)
 
     @property
     def left(self) -> float | None:
         """Of their budgets, for those that come next; less than nothing where more was spent. None without a budget."""
-        return None if self._budget is None else self._images * self._budget - self.spent
+        return None if self._budget is None else self.images * self._budget - self.spent
 
     def __repr__(self) -> str:
         scale, unit = (1e3, "ms") if self._unit == "seconds" else (1e-6, "M multiply-adds")
-        of = "" if self._budget is None else f" of {scale * self._images * self._budget:,.1f}"
-        return f"<msdnet.SharedBudget: {counted(self._images, 'image')}, {scale * self.spent:,.1f}{of} {unit} spent>"
+        of = "" if self._budget is None else f" of {scale * self.images * self._budget:,.1f}"
+        return f"<msdnet.SharedBudget: {counted(self.images, 'image')}, {scale * self.spent:,.1f}{of} {unit} spent>"
 
     def classify(
         self,
@@ -117,9 +117,7 @@ class SharedBudget:
                 engine.costs, self._classes, keep_probabilities=probabilities, budget=asked, time_budget=time_asked
             )
             given = batches(images, engine.images, rows, None if unreadable == "fatal" else unread)
-            for answered in answers(engine, given, self._rule, batch=rows, unread=unread):
-                self._images += len(answered.images)
-                self._cost += len(answered.images) * engine.costs[answered.exit - 1]
+            for answered in answers(engine, given, self._rule, batch=rows, unread=unread, work=self._work):
                 collected.add(answered)
                 if watch is not None:
                     watch(answered)
