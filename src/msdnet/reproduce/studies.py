@@ -171,13 +171,13 @@ def ablation_experiment(recipe: Recipe) -> Experiment:
     }
     title = f"What each part of MSDNet is good for, {counted(recipe.epochs, 'epoch')}"
 
-    def figure(name: str, counted: str, places: Places) -> Figure:
+    def figure(name: str, costs: str, places: Places) -> Figure:
         curves = []
         for colour, (variant, changes) in enumerate(_ABLATIONS.items()):
             network = network_config(MSDNetConfig(exits=even(4, 2, 7)), **changes)
             subjects = Trained(f"ablation_{variant}", network, recipe).from_seeds(_seeds_of(variant))
             curves.append(Curve(names[variant], subjects, averaged(places), colour))
-        return Figure(name, f"{title}: {counted}", tuple(curves), f"million multiply-adds per image, {counted}")
+        return Figure(name, f"{title}: {costs}", tuple(curves), f"million multiply-adds per image, {costs}")
 
     figures = figure("ablation", "whole layers", anytime), figure("ablation_lazy", "what is computed", computed)
     return Experiment("ablation", title, "cifar100", figures)
