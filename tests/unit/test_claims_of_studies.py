@@ -189,7 +189,7 @@ def ablated(
     plains = zip(ablation_names("plain"), (plain + 0.5, plain, plain - 0.5), strict=True)
     return all_of(
         *msdnets,
-        lacking("without_dense", dense),
+        *(replace(lacking("without_dense", dense), name=name) for name in ablation_names("without_dense")),
         lacking("without_scales", scales),
         *(network(name, (295, right)) for name, right in plains),
     )
@@ -197,8 +197,8 @@ def ablated(
 
 def test_what_others_are_judged_by_is_trained_from_several_seeds() -> None:
     names = {subject.name for subject in find_experiment("ablation").subjects}
-    assert names >= {"ablation_msdnet", "ablation_msdnet_seed2", "ablation_plain_seed1"}
-    assert not names & {"ablation_without_dense_seed1", "ablation_same_growth_seed1"}
+    assert names >= {"ablation_msdnet", "ablation_msdnet_seed2", "ablation_plain_seed1", "ablation_without_dense_seed2"}
+    assert not names & {"ablation_without_scales_seed1", "ablation_same_growth_seed1"}
     networks = ablated()
     del networks["ablation_plain_seed2"]
     assert judge(claim("similarly to MSDNet at just its own cost"), networks) is None
