@@ -21,7 +21,8 @@ import msdnet
 from msdnet.bundle import CARD, HELD_OUT, Bundle
 from msdnet.card import write_card
 from msdnet.models import find_bundle, model_names
-from msdnet.reproduce import CLAIMS, EXPERIMENTS, Gallery, read_measurement
+from msdnet.report.charts import PAPER
+from msdnet.reproduce import CLAIMS, EXPERIMENTS, GALLERY, Claim, Gallery, read_measurement
 from msdnet.reproduce.gallery import ShownClass, fingerprint
 from msdnet.reproduce.studies import MEANS, expected_accuracy, prior_names
 from msdnet.samples import cifar10
@@ -106,33 +107,54 @@ def test_cards_of_the_models_are_those_the_project_writes(name: str) -> None:
 # What the page says of the paper's experiments, from results made up
 
 
-def figures_of(results: Path) -> ModuleType:
-    figures = script("figures")
-    vars(figures)["RESULTS"] = results
-    return figures
+def page_of(results: Path) -> ModuleType:
+    page = script("reproduced")
+    vars(page)["RESULTS"] = results
+    return page
+
+
+def claimed(page: ModuleType) -> dict[Claim, str]:
+    """The line of every claim, from the sections of the page."""
+    rows: dict[Claim, str] = {}
+    for topic in page.TOPICS.values():
+        claims = [claim for claim in CLAIMS if claim.experiment in topic.experiments]
+        rows |= zip(claims, list(page.topic_claims(topic))[2:], strict=True)
+    return rows
+
+
+def shown_figures(page: ModuleType) -> str:
+    return "\n".join(line for topic in page.TOPICS.values() for line in page.topic_figures(topic))
+
+
+def test_every_claim_has_its_section() -> None:
+    page = script("reproduced")
+    experiments = [experiment for topic in page.TOPICS.values() for experiment in topic.experiments]
+    assert sorted(experiments, key=str) == sorted([*EXPERIMENTS, GALLERY, None], key=str)
+    text = (ROOT / "docs/reproduction.md").read_text()
+    for name, topic in page.TOPICS.items():
+        section = text.split(f"\n## {topic.heading}\n")[1].split("\n## ")[0]
+        for table in ("figures", "claims"):
+            assert (f"<!-- {table}_{name}: begin -->" in section) == (f"{table}_{name}" in page.TABLES)
+    assert len(claimed(page)) == len(CLAIMS)
 
 
 def test_a_page_without_results_says_so(tmp_path: Path) -> None:
-    figures = figures_of(tmp_path)
-    rows = list(figures.claims_table())[2:]
-    assert len(rows) == len(CLAIMS)
-    by_claim = dict(zip(CLAIMS, rows, strict=True))
-    not_yet = {
-        claim.experiment for claim, row in by_claim.items() if claim.experiment and "| not measured yet: " in row
-    }
+    page = page_of(tmp_path)
+    rows = claimed(page)
+    not_yet = {claim.experiment for claim, row in rows.items() if claim.experiment and "| not measured yet: " in row}
     assert not_yet == set(EXPERIMENTS)
-    assert any("of the 10 systems of `ablation` 10 are still to be trained | - |" in row for row in rows)
-    of_imagenet = {claim.experiment for claim, row in by_claim.items() if "yet: ImageNet was not at hand." in row}
+    assert any("of the 12 systems of `ablation` 12 are still to be trained | - |" in row for row in rows.values())
+    of_imagenet = {claim.experiment for claim, row in rows.items() if "yet: ImageNet was not at hand." in row}
     assert of_imagenet == {name for name in EXPERIMENTS if "imagenet" in name}
-    assert list(figures.reproduced_figures()) == ["\nNo figures yet: nothing is measured.\n"]
-    assert list(figures.training_time()) == ["\nNo networks are trained yet.\n"]
+    assert list(page.topic_figures(page.TOPICS["why"])) == ["\nNo figure yet: nothing of it is measured.\n"]
+    assert list(page.training_time()) == ["\nNo networks are trained yet.\n"]
 
 
 def test_a_page_shows_the_results_that_there_are(tmp_path: Path) -> None:
     for name in ("densenet-star", "ablation"):
         make_up_results(tmp_path, name)
-    figures = figures_of(tmp_path)
-    rows = dict(zip(CLAIMS, list(figures.claims_table())[2:], strict=True))
+    page = page_of(tmp_path)
+    rows = claimed(page)
     for claim, row in rows.items():
         if claim.find and "test error below 7.0%" not in claim.says:  # which takes a model of the package
             of_what_is_there = "effectively adapt" in claim.says  # of MSDNets alone, which the first has, too
@@ -141,18 +163,26 @@ def test_a_page_shows_the_results_that_there_are(tmp_path: Path) -> None:
         assert row.replace(r"\|", "").count("|") == 5, "four cells"
     star = next(row for claim, row in rows.items() if claim.experiment == "densenet-star")
     assert r"DenseNets\* outperform DenseNets" in star
-    others = {"accuracy_anytime", "accuracy_budgeted", "layout", "reduction", "plan"}
-    drawn = {Path(path).stem for path in figures.drawings()} - others
+    drawn = set(page.drawn())
     assert {"densenet_star_anytime", "densenet_star_budgeted", "ablation", "anytime_cifar100"} <= drawn
     assert "why_final" not in drawn, "nothing is measured of it"
-    shown = "\n".join(figures.reproduced_figures())
-    assert set(re.findall(r"\]\(figures/(\w+)\.svg\)", shown)) == drawn
+    assert set(re.findall(r"\]\(figures/(\w+)\.svg\)", shown_figures(page))) == drawn
+
+
+def test_verdicts_add_up(tmp_path: Path) -> None:
+    for name in ("densenet-star", "ablation"):
+        make_up_results(tmp_path, name)
+    page = page_of(tmp_path)
+    verdicts = [row.rsplit("| ", 1)[1].removesuffix(" |") for row in claimed(page).values()]
+    counts = [[int(count) for count in re.findall(r"\| (\d+)", row)] for row in list(page.verdicts_by_topic())[2:]]
+    assert [sum(column) for column in zip(*counts, strict=True)] == [
+        verdicts.count(verdict) for verdict in ("yes", "in part", "no", "-")
+    ]
 
 
 def test_what_is_said_of_imagenet_is_told_of_cifar100_without_a_verdict(tmp_path: Path) -> None:
     make_up_results(tmp_path, "budgeted-cifar100")
-    asked = zip(CLAIMS, list(figures_of(tmp_path).claims_table())[2:], strict=True)
-    rows = [row for claim, row in asked if claim.elsewhere]
+    rows = [row for claim, row in claimed(page_of(tmp_path)).items() if claim.elsewhere]
     assert len(rows) == 2
     for row in rows:
         assert re.search(r"not at hand\. .* On CIFAR-100, where the paper does not say it: .*\d.* \| - \|$", row)
@@ -161,23 +191,23 @@ def test_what_is_said_of_imagenet_is_told_of_cifar100_without_a_verdict(tmp_path
 def test_the_time_of_training_is_shared_by_what_was_trained_side_by_side(tmp_path: Path) -> None:
     """Where a training's share is not known, it may have had all."""
     make_up_results(tmp_path, "ablation")
-    figures = figures_of(tmp_path)
-    told = "\n10 networks were trained for this: {}.\n"
-    assert list(figures.training_time()) == [told.format("10 in 5.0 hours on a GPU")]
+    page = page_of(tmp_path)
+    told = "\n12 networks were trained for this: {}.\n"
+    assert list(page.training_time()) == [told.format("12 in 6.0 hours on a GPU")]
     path = tmp_path / "cifar100/ablation_plain.json"
     path.write_text(path.read_text().replace('"machine_seconds"', '"images_per_second"'))
-    assert list(figures.training_time()) == [told.format("10 in at most 6.5 hours on a GPU")]
+    assert list(page.training_time()) == [told.format("12 in at most 7.5 hours on a GPU")]
     path.write_text(path.read_text().replace("a GPU", "a CPU"))  # whose hours are not added to those of a GPU
-    assert list(figures.training_time()) == [told.format("9 in 4.5 hours on a GPU, 1 in at most 2.0 hours on a CPU")]
+    assert list(page.training_time()) == [told.format("11 in 5.5 hours on a GPU, 1 in at most 2.0 hours on a CPU")]
 
 
 def test_results_that_cannot_be_compared_are_not_drawn(tmp_path: Path) -> None:
     make_up_results(tmp_path, "ablation")
     path = tmp_path / "cifar100/ablation_plain.json"
     path.write_text(path.read_text().replace('"epochs": 10,', '"epochs": 7,'))
-    figures = figures_of(tmp_path)
+    page = page_of(tmp_path)
     with pytest.raises(ValueError, match=r"ablation_plain.json: made in another way.*epochs: 7 here"):
-        figures.drawings()
+        page.drawn()
 
 
 def test_the_gallery_is_shown_where_it_was_made(tmp_path: Path) -> None:
@@ -195,9 +225,9 @@ def test_the_gallery_is_shown_where_it_was_made(tmp_path: Path) -> None:
         made_by={},
     )
     gallery.save(tmp_path / "gallery.json")
-    figures = figures_of(tmp_path)
-    assert figures.drawings()["docs/figures/gallery.svg"].count("<image ") == 3
-    assert "](figures/gallery.svg)" in "\n".join(figures.reproduced_figures())
+    page = page_of(tmp_path)
+    assert page.drawn()["gallery"].svg(PAPER).count("<image ") == 3
+    assert "](figures/gallery.svg)" in shown_figures(page)
 
 
 @pytest.mark.parametrize("block", blocks("python"))
