@@ -54,7 +54,7 @@ TOPICS = {
     "cifar10": Topic("CIFAR-10: figure 11", ("anytime-cifar10", "budgeted-cifar10")),
     "imagenet": Topic("ImageNet: figures 5 and 7", ("anytime-imagenet", "budgeted-imagenet")),
     "gallery": Topic("Easy and hard images: figure 6", (GALLERY,)),
-    "rest": Topic("Claims that take no experiment", (None,)),
+    "rest": Topic("Other claims", (None,)),
 }
 
 
@@ -84,27 +84,20 @@ def _drawn_of(name: str) -> Mapping[str, Lines | Pictures]:
 
 
 def topic_figures(topic: Topic) -> Iterator[str]:
-    """The figures of a section, and what each is to show and does not yet."""
-    missing = _missing()
-    shown = {
-        name: chart for experiment in topic.experiments if experiment for name, chart in _drawn_of(experiment).items()
-    }
+    """The figures of a section, and what they are to show and do not yet."""
+    names = [name for name in topic.experiments if name]
+    shown = {name: chart for experiment in names for name, chart in _drawn_of(experiment).items()}
     for name, chart in shown.items():
         yield f"\n![{chart.title}](figures/{name}.svg)"
-        if missing.get(name):
-            yield f"\nStill to be trained: {', '.join(missing[name])}."
+    missing = list(dict.fromkeys(subject for name in names if name != GALLERY for subject in _missing(name)))
+    if shown and missing:
+        yield f"\nStill to be measured: {', '.join(f'`{subject}`' for subject in missing)}."
     yield "" if shown else "\nNo figure yet: nothing of it is measured.\n"
 
 
-@cache
-def _missing() -> dict[str, list[str]]:
-    """What each figure is to show and does not yet, by the figure's name."""
-    return {
-        figure.name: [f"`{subject.name}`" for subject in figure.subjects if subject.name not in measured]
-        for experiment in map(find_experiment, EXPERIMENTS)
-        for measured in [_measured(experiment.name)]
-        for figure in experiment.figures
-    }
+def _missing(name: str) -> list[str]:
+    """The systems of an experiment that are not measured."""
+    return [subject.name for subject in find_experiment(name).subjects if subject.name not in _measured(name)]
 
 
 # --- claims
@@ -131,9 +124,9 @@ def verdicts() -> Iterator[str]:
     yield (
         f"\nOf the paper's {len(_judged())} claims, {len(judged)} have been judged: {held} hold, {in_part} hold in "
         f"part, and {len(judged) - held - in_part} do not{sum_up}.\n"
-        f"{not_yet} are not measured yet, and {len(open_ones) - not_yet} cannot be judged by our experiments (the "
-        f"line of each says why). {at_once} of the {len(judged)} needed no training: costs were counted, or a model "
-        "of the package was used.\n"
+        f"{not_yet} are not measured yet, and {len(open_ones) - not_yet} cannot be judged by our experiments, for "
+        f"reasons told beside each. {at_once} of the {len(judged)} needed no training: something was counted or "
+        "calculated, or a model of the package was used.\n"
     )
 
 

@@ -5,7 +5,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeGuard
 
-__all__ = ["FileError", "NewerFormatError", "newer_format", "of_file", "path_of", "reason_of", "text_of"]
+__all__ = [
+    "DamagedError",
+    "FileError",
+    "NewerFormatError",
+    "newer_format",
+    "of_file",
+    "path_of",
+    "reason_of",
+    "text_of",
+]
 
 
 class FileError(ValueError):
@@ -17,6 +26,10 @@ class FileError(ValueError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+class DamagedError(FileError):
+    """The file is cut off, or not at all what it is called: nothing in it can be used."""
 
 
 class NewerFormatError(FileError):

@@ -165,6 +165,8 @@ def test_show_draws_a_network_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(TINY.to_json())
     shown = run_here("show", str(tmp_path / "mine.json"))
     assert shown.stdout.startswith(f"{tmp_path / 'mine.json'}: {len(TINY.exits)} exits, ")
+    missing = run_here("show", str(tmp_path / "other.json"))
+    assert missing.stderr == f"msdnet: {tmp_path / 'other.json'}: No such file or directory\n"
     refused = run_here("show", "cifar_anytime", "--svg", str(tmp_path / "grid.png"))
     assert (refused.returncode, refused.stderr.count("must end in .svg")) == (1, 1)
 

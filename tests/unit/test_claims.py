@@ -147,6 +147,11 @@ def test_the_abstract_is_judged_by_its_parts() -> None:
             "DenseNet-100: 69% of the multiply-adds at full size, 0.80 M parameters",
             "in part",
         ),
+        (
+            "each of the three MSDNets",
+            "`imagenet_4` from 337 to 1,356, `imagenet_6` from 511 to 2,735, `imagenet_7` from 612",
+            "yes",
+        ),
         ("would add 3170 years", "3,169 years", "yes"),
     ],
 )

@@ -53,8 +53,8 @@ def test_a_claim_is_asked_of_both_kinds_of_classifiers(kinds: tuple[str, ...], v
     finding = found("by up to 7%", one_classifier(last={"ResNet": HARM}, kinds=kinds))
     assert finding.verdict == verdict
     assert finding.holds is (verdict == "yes")
-    words, pooled = finding.measured.split("; classifiers with pooling alone: ")
-    assert words.startswith("classifiers with two convolutions of their own: at most ")
+    words, pooled = finding.measured.split("; classifiers that only pool: ")
+    assert words.startswith("classifiers like MSDNet's: at most ")
     assert pooled.startswith("at most 7.0%" if "pool" in kinds else "at most 0.0%")
 
 
@@ -65,7 +65,7 @@ def without_those_that_pool(networks: dict[str, Measurement]) -> dict[str, Measu
 def test_what_fails_with_one_kind_is_false_before_the_other_is_measured() -> None:
     finding = found("by up to 7%", without_those_that_pool(one_classifier()))
     assert finding.verdict == "no"
-    assert finding.measured.endswith("; classifiers with pooling alone: not measured yet")
+    assert finding.measured.endswith("; classifiers that only pool: not measured yet")
     harmed = without_those_that_pool(one_classifier(last={"ResNet": HARM}))
     assert judge(claim("by up to 7%"), harmed) is None, "it may hold with both"
 

@@ -183,9 +183,13 @@ def test_a_file_may_come_as_its_bytes(model: Model) -> None:
 
 
 def test_a_picture_that_does_not_say_what_is_white_is_refused(model: Model) -> None:
-    """Not taken for one of 16 bits, and so for a black one."""
-    with pytest.raises(ValueError, match="in mode I nothing says which number is white"):
-        model.classify(Image.fromarray(IMAGES[0][..., 0].astype(np.int32)))
+    """Not taken for one of 16 bits, and so for a black one; a file's format says no more."""
+    file = io.BytesIO()
+    grey = IMAGES[0][..., 0]
+    Image.fromarray(grey.astype(np.float32) / 255).save(file, "TIFF")
+    for mode, picture in {"I": Image.fromarray(grey.astype(np.int32)), "F": Image.open(file)}.items():
+        with pytest.raises(ValueError, match=f"in mode {mode} nothing says which number is white"):
+            model.classify(picture)
 
 
 @pytest.mark.parametrize("engine", [{"threads": 1}, {"engine": "torch", "device": "cpu"}])

@@ -506,6 +506,7 @@ class Counting(Engine):
     def __init__(self, exits: int = 4) -> None:
         super().__init__(range(1, exits + 1), ImageSpec(side=1, resize=1, mean=(0.5,), std=(1,)), (1.0,) * exits)
         self.runs: list[list[int]] = [[] for _ in range(exits)]
+        self.copied = 0
         self.best_batch = 8
 
     def begin(self, images: NDArray[Any]) -> State:
@@ -523,6 +524,7 @@ class Counting(Engine):
         return np.empty((rows, *like.shape[1:]), like.dtype)
 
     def copy_rows(self, sources: Sequence[Any], rows: NDArray[np.integer], targets: Sequence[Any]) -> None:
+        self.copied += len(rows)
         for source, target in zip(sources, targets, strict=True):
             target[:] = source[rows]
 
@@ -545,6 +547,31 @@ def test_survivors_are_joined_into_full_batches() -> None:
     for stage, rows in enumerate(engine.runs):
         assert sum(rows) == 400 - 100 * stage, "who has left is not computed"
         assert set(rows[:-1]) == {8}, "deep stages run on full batches"
+
+
+@pytest.mark.parametrize(
+    ("given", "copied"),
+    [
+        (8, 0),  # full from the start
+        (7, 80),  # gathered once, and full from then on
+        (16, 0),
+    ],
+)
+def test_a_full_batch_that_nobody_leaves_goes_on_without_a_copy(given: int, copied: int) -> None:
+    engine = Counting()
+    np.testing.assert_array_equal(found_by(engine, np.full(80, 3.0), given, 8), 3)
+    assert engine.copied == copied
+    assert all(rows == [8] * 10 for rows in engine.runs[1:])
+
+
+def test_a_full_batch_waits_behind_those_that_came_before() -> None:
+    """Or these might wait for as long as images come."""
+    values = np.array([0, 0, 0, 0, 3, 3, 3, 3, *[3] * 8])  # four are left of the first batch, and all of the second
+    batches = values.reshape(2, 8, 1, 1, 1)
+    told = [
+        answered.images.tolist() for answered in answers(Counting(), batches, FixedThresholds(sure_policy(4)), batch=8)
+    ]
+    assert told == [[0, 1, 2, 3], [*range(4, 12)], [*range(12, 16)]]
 
 
 def test_rows_that_leave_are_answered_before_more_images_are_taken() -> None:
@@ -624,6 +651,13 @@ def test_running_ahead_changes_no_answer(given: int, batch: int, ahead: int) -> 
     assert [sum(rows) for rows in engine.runs] == [sum(rows) for rows in plain.runs]
     for rows in engine.runs[1:]:
         assert set(rows[:-1]) <= {batch}, "deep stages run on full batches"
+
+
+@pytest.mark.parametrize("given", [7, 8])
+def test_running_ahead_keeps_apart_what_is_under_way(given: int) -> None:
+    """Nobody leaves before the last exit: batches would go on in the memory of rooms that others come into."""
+    engine, values = Later(), 3 - np.arange(80) / 100
+    np.testing.assert_array_equal(found_by(engine, values, given, 8), 3)
 
 
 def test_an_engine_that_runs_ahead_is_kept_busy_with_few_stages() -> None:

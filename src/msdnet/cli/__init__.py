@@ -32,11 +32,12 @@ __all__ = ["app", "main"]
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer has no name of its own for it
 # torch has no class of its own for it
-_READER_KILLED = re.compile(r"DataLoader worker .* (?:is killed by signal|exited unexpectedly)")
+_READER_ENDED = re.compile(r"DataLoader worker .* (?:is killed by signal|exited unexpectedly)")
 PATIENCE = 10  # seconds: torchrun may look after its processes every 5
 
 app = typer.Typer(
     help="Image classification under a budget: one network with many exits.",
+    epilog="With MSDNET_TRACEBACK=1 in the environment, an error tells where it came from.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help comes in a third of the time
@@ -61,11 +62,11 @@ def main() -> None:
             raise
         _fail(text_of(error))
     except RuntimeError as error:
-        if not _READER_KILLED.match(str(error)):
+        if os.environ.get("MSDNET_TRACEBACK") or not _READER_ENDED.match(str(error)):
             raise
         _fail(
-            "a process that reads images was killed, perhaps for want of memory: fewer take less (--workers); what a "
-            "training has saved is not lost (train --resume)"
+            f"a process that reads images has ended: {str(error).strip().rstrip('.')}; if memory was short, a training "
+            "with fewer takes less (--workers); what it has saved is not lost (train --resume)"
         )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["classify"]
 
-NOT_ALL = 3  # what the command ends with when some pictures could not be read
+NOT_ALL = 3  # what the command ends with if a picture could not be read, or a path held none, and others were answered
 
 Paths = Annotated[
     list[str],

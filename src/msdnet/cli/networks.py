@@ -100,7 +100,8 @@ def show(name: Name, svg: Svg = None, image_size: ImageSize = None) -> None:
     if svg is not None:
         check_svg_writable(svg)
     is_network = name in PRESETS or name in SYSTEMS
-    is_folder = Path(name).is_dir() or (Path(name).name != name and not Path(name).exists())  # or should be one
+    path = Path(name)
+    is_folder = path.is_dir() or not (path.name == name or path.suffix == ".json" or path.exists())  # or should be one
     is_model = name in model_names() or (Path(name) / MANIFEST).is_file() or (is_folder and not is_network)
     manifest = find_bundle(name).manifest if is_model else None
     if manifest is not None and image_size not in (None, manifest.images.side):

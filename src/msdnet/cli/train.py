@@ -24,7 +24,7 @@ from msdnet.cli.options import (
     typed,
 )
 from msdnet.cli.tables import print_table
-from msdnet.errors import FileError, NewerFormatError
+from msdnet.errors import DamagedError, FileError
 from msdnet.machine import keep_freed_memory
 
 if TYPE_CHECKING:
@@ -160,9 +160,7 @@ def _told_how_to_go_on(context: typer.Context, run: Path) -> Iterator[None]:
         raise typer.Exit(128 + stop.signal_number) from None
     except UnreadableImageError as error:
         raise ValueError(f"{error.what}; go on without it: {_skipping(context, run)}") from error
-    except NewerFormatError:
-        raise
-    except FileError as error:
+    except DamagedError as error:
         if error.path != run / CHECKPOINT:
             raise
         raise FileError(error.path, f"{error.why}; without this file the run begins anew") from error

@@ -244,7 +244,7 @@ def divide(root: Path, found: DividedFolder, subset: int | None) -> Mapping[Part
     for part, files in parts.items():
         if not files:
             total = len(found.training) + len(found.test)
-            hint = "; choose how many are held out (--held-out)" if part == "held_out" else ""
+            hint = "; hold out more when training (--held-out)" if part == "held_out" else ""
             raise ValueError(f"{root}: {total} images are too few to divide, none falls to the part {part!r}{hint}")
     labels = {file.label for file in parts["train"]}
     untrained = [name for label, name in enumerate(found.classes) if label not in labels]

@@ -48,9 +48,9 @@ FAMILIES = {
 }
 _COLOURS = {"MSDNet": 0, "ResNet": 1, "DenseNet": 2}  # as in the other figures
 
-HEADS = {"conv": "two convolutions of their own", "pool": "pooling alone"}
-"""What intermediate classifiers are made of. The paper does not say: those of MSDNet, which have convolutions, or those
-that a ResNet and a DenseNet end with, which have none."""
+HEADS = {"conv": "like MSDNet's", "pool": "that only pool"}
+"""Kinds of intermediate classifiers. The paper does not say which a ResNet and a DenseNet have: with two convolutions,
+like those of MSDNet, or without any, like those that they end with."""
 
 STUDIED = tuple((family, heads) for heads in HEADS for family in FAMILIES if (family, heads) != ("MSDNet", "pool"))
 """Each network with the kinds of classifiers that it is trained with: MSDNet has its own in any case."""
@@ -63,11 +63,9 @@ def why_experiment(recipe: Recipe) -> Experiment:
     def figure(name: str, title: str, places: Places) -> Figure:
         curves = []
         for family, heads in STUDIED:
-            pooled = heads == "pool"
-            kind = "that only pool" if pooled else "like MSDNet's"
-            called = family if family == "MSDNet" else f"{family}, classifiers {kind}"
+            called = family if family == "MSDNet" else f"{family}, classifiers {HEADS[heads]}"
             members = _with_one_classifier(family, heads, recipe)
-            curves.append(Curve(called, members, places, _COLOURS[family], dashed=pooled))
+            curves.append(Curve(called, members, places, _COLOURS[family], dashed=heads == "pool"))
         return Figure(name, title, tuple(curves), x_name, "relative accuracy", log_x=False, level=1.0)
 
     title = f"One intermediate classifier on CIFAR-100, {counted(recipe.epochs, 'epoch')}"

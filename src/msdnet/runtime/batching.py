@@ -128,19 +128,18 @@ class _Cascade:
         leaving = np.count_nonzero(leaves)
         if leaving:
             yield asked if leaving == len(leaves) else asked.of(leaves)
-        if not leaving and self._go_on_at_once(state, room):
+        if not leaving and self._goes_on_at_once(state):
             self._launch(state, numbers)
         elif leaving < len(leaves):
             self._send_on(state, np.flatnonzero(~leaves), numbers)
         if room is not None:
             self.unused[exit].append(room)
 
-    def _go_on_at_once(self, state: State, room: Room | None) -> bool:
-        """Whether a batch that nobody leaves need not be gathered: it is full, nobody waits, and its memory is not used
-        again meanwhile, as that of a room is, or that of an engine that runs ahead may be.
+    def _goes_on_at_once(self, state: State) -> bool:
+        """Whether a batch that nobody leaves need not be gathered: it is full, nobody waits, and nothing else will be
+        under way with it, which could be gathered in the room that its maps may still be in.
         """
-        free = room is None and not self.engine.ahead
-        return free and state.rows == self.batch and not self.rooms[state.exits_done].rows
+        return not self.engine.ahead and state.rows == self.batch and not self.rooms[state.exits_done].rows
 
     def _leaving(self, asked: Answers) -> NDArray[np.bool_]:
         """Which of the images leave: those that the rule says, and at the last exit all."""

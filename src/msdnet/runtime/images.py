@@ -202,7 +202,8 @@ def _is_encoded(image: object) -> TypeGuard[Encoded]:
 def _decoded(image: Encoded, spec: ImageSpec) -> Pixels:
     try:
         if isinstance(image, Image.Image):  # which may not have been decoded yet
-            if image.mode in ("I", "F") and image.format is None:
+            # An older Pillow has PNGs of 16 bits in mode I.
+            if image.mode in ("I", "F") and image.format != "PNG":
                 raise ValueError(f"in mode {image.mode} nothing says which number is white: convert it, to L or RGB")
             return _of_picture(image, spec)
         with opened(io.BytesIO(image) if isinstance(image, Content) else image) as picture:

@@ -88,7 +88,10 @@ class SharedBudget:
 
     @property
     def left(self) -> float | None:
-        """Of their budgets, for those that come next; less than nothing where more was spent. None without a budget."""
+        """Of their budgets, for those that come next; less than nothing where more was spent. None without a budget.
+
+        Of a call that ended with an error a hard budget does not give back what it had promised to some images.
+        """
         return None if self._budget is None else self.images * self._budget - self.spent
 
     def __repr__(self) -> str:

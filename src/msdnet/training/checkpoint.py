@@ -15,7 +15,7 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from msdnet.errors import FileError, NewerFormatError, newer_format
+from msdnet.errors import DamagedError, NewerFormatError, newer_format
 from msdnet.writing import write_atomically
 
 __all__ = ["load_facts", "load_tensors", "save_tensors"]
@@ -53,13 +53,13 @@ def _opened(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as file:
             yield file
     except SafetensorError as error:
-        raise FileError(path, f"not a whole safetensors file ({error})") from error
+        raise DamagedError(path, f"not a whole safetensors file ({error})") from error
 
 
 def _facts(path: Path, file: Any) -> dict[str, Any]:
     header = file.metadata() or {}
     if not header.get("format", "").isdigit() or "facts" not in header:
-        raise FileError(path, "was not written by msdnet")
+        raise DamagedError(path, "was not written by msdnet")
     if int(header["format"]) > FORMAT:
         raise NewerFormatError(path, newer_format(int(header["format"]), FORMAT))
     return dict(json.loads(header["facts"]))

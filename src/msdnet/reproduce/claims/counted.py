@@ -9,6 +9,7 @@ from msdnet.config import NetworkConfig
 from msdnet.models import find_bundle, model_names
 from msdnet.presets import preset_config
 from msdnet.reproduce.claims.claim import Claim, Finding, NotMeasured, Results
+from msdnet.reproduce.imagenet import MSDNETS
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS"]
 
-_SIDE = 32
+_SIDE, _IMAGENET_SIDE = 32, 224
 _ANYTIME = "cifar_anytime"
 _SMALL_MODEL = "cifar10-small"
 
@@ -29,9 +30,9 @@ def _outline(network: str | NetworkConfig) -> "StagedNetwork":
 
 
 @cache
-def _millions(network: str | NetworkConfig, *, lazy: bool = False) -> list[float]:
+def _millions(network: str | NetworkConfig, *, lazy: bool = False, side: int = _SIDE) -> list[float]:
     """Multiply-adds to each exit."""
-    return [cost / 1e6 for cost in _outline(network).costs(_SIDE, lazy=lazy)]
+    return [cost / 1e6 for cost in _outline(network).costs(side, lazy=lazy)]
 
 
 @cache
@@ -94,6 +95,14 @@ def _filters_of_densenets(_: Results) -> Finding:
     return Finding("; ".join(words), more_filters and greatly, in_part=more_filters and not greatly)
 
 
+def _ranges_on_imagenet(_: Results) -> Finding:
+    """It holds if no two begin, or end, at the same cost."""
+    costs = {name: _millions(name, side=_IMAGENET_SIDE) for name in MSDNETS}
+    words = (f"`{name}` from {each[0]:,.0f} to {each[-1]:,.0f}" for name, each in costs.items())
+    differ = all(len({each[exit] for each in costs.values()}) == len(costs) for exit in (0, -1))
+    return Finding(f"from the first exit to the last, {', '.join(words)} million multiply-adds", differ)
+
+
 def _years(_: Results) -> Finding:
     years = 1e12 * 0.1 / (365.25 * 24 * 3600)
     return Finding(f"{years:,.0f} years", round(years, -1) == 3170)
@@ -123,6 +132,7 @@ CLAIMS = (
     Claim("an MSDNet with less than 1 million parameters has a test error below 7.0% on CIFAR-10", "2", _small_model),
     Claim("network reduction reduces the computational cost of training and testing", "4.1", _reduction),
     Claim("lazy evaluation leaves out what the next classifier does not need", "4.1", _lazy_evaluation),
+    Claim("ImageNet: each of the three MSDNets covers a different range of budgets", "5.2", _ranges_on_imagenet),
     Claim("0.1 s more for each of a trillion images would add 3170 years", "1", _years),
     Claim(
         "DenseNets apply more filters to high-resolution maps than ResNets: fewer parameters, a much greater cost",

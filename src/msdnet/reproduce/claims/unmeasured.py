@@ -28,6 +28,11 @@ CLAIMS = (
         otherwise="not measured: they are not built here, and the paper shows no numbers",
     ),
     Claim(
+        "FractalNets are not explicitly optimised for computational efficiency, which is why MSDNets outperform them",
+        "2",
+        otherwise="a reason; what FractalNets cost and reach is in the line on them (section 2)",
+    ),
+    Claim(
         "pruning and distillation can be combined with MSDNet and may improve it further",
         "2",
         otherwise="distillation is: the recipes `best` and `taught`, and docs/log.md; pruning is not built here",
@@ -47,6 +52,17 @@ CLAIMS = (
         "5.1",
         otherwise="here 1.54e8 and 1.26e8, by choices that the paper leaves open: the heads of both, and the growth of "
         "the second (see below); without its heads the first takes 1.40e8",
+    ),
+    Claim(
+        "ResNet-MC and DenseNet-MC are more competitive than the original deeply supervised network",
+        "5.1",
+        otherwise="not measured: that network is not built here, and the paper shows no numbers",
+    ),
+    Claim(
+        "an ensemble has to compute similar low-level features again in each of its networks",
+        "5.1",
+        otherwise="a reason: so by construction, since networks of an ensemble share nothing; how similar their "
+        "features are was not looked at",
     ),
     Claim(
         "MSDNet is above ResNet-MC and DenseNet-MC since it has coarse maps after a few layers (also in 5.2)",
@@ -69,5 +85,11 @@ CLAIMS = (
         "coarse features make it possible to introduce intermediate classifiers even at early layers",
         "6",
         otherwise="a reason: what early classifiers of MSDNet reach is in the lines on figure 3 (section 4)",
+    ),
+    Claim(
+        "the result is an architecture with an unprecedented range of efficiency",
+        "6",
+        otherwise="not a matter of measurement: what there was before; how wide the range of one network is here is in "
+        "the line on a single network (section 6)",
     ),
 )

@@ -24,12 +24,12 @@ def _of_both_kinds(measured: Results, find: _FindOfHeads) -> Finding:
 
     Where one kind is not measured yet and it does not hold with the other, it cannot hold as a whole any more.
     """
-    found = {made_of: _if_measured(find, measured, heads) for heads, made_of in HEADS.items()}
+    found = {kind: _if_measured(find, measured, heads) for heads, kind in HEADS.items()}
     holds = [finding.holds for finding in found.values() if finding]
     if len(holds) < len(found) and all(holds):
         raise NotMeasured("one kind of classifiers")
-    told = {made_of: finding.measured if finding else NOT_YET for made_of, finding in found.items()}
-    words = "; ".join(f"classifiers with {made_of}: {said}" for made_of, said in told.items())
+    told = {kind: finding.measured if finding else NOT_YET for kind, finding in found.items()}
+    words = "; ".join(f"classifiers {kind}: {said}" for kind, said in told.items())
     return Finding(words, all(holds), in_part=any(holds) and not all(holds))
 
 
@@ -48,7 +48,7 @@ def _relative(measured: Results, family: str, heads: str, exit: int) -> list[Pla
 
 def _called(family: str, heads: str) -> str:
     """MSDNet has classifiers of its own in any case."""
-    return family if (family, heads) in STUDIED else f"{family} with its own"
+    return family if (family, heads) in STUDIED else f"{family} (with its own)"
 
 
 def _by_place(measured: Results, heads: str) -> Finding:
