@@ -102,7 +102,7 @@ def show(name: Name, svg: Svg = None, image_size: ImageSize = None) -> None:
     is_network = name in PRESETS or name in SYSTEMS
     path = Path(name)
     is_folder = path.is_dir() or not (path.name == name or path.suffix == ".json" or path.exists())  # or should be one
-    is_model = name in model_names() or (Path(name) / MANIFEST).is_file() or (is_folder and not is_network)
+    is_model = name in model_names() or (path / MANIFEST).is_file() or (is_folder and not is_network)
     manifest = find_bundle(name).manifest if is_model else None
     if manifest is not None and image_size not in (None, manifest.images.side):
         raise ValueError(f"the model {name} has images of {manifest.images.side} pixels; --image-size is for networks")
