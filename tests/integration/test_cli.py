@@ -48,6 +48,32 @@ def test_help_needs_no_torch_and_answers_at_once() -> None:
     assert statistics.median(seconds) < 0.5
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "DataLoader worker (pid 7) is killed by signal: Killed. ",
+        "DataLoader worker (pid(s) 7) exited unexpectedly",
+        "Pin memory thread exited unexpectedly",
+    ],
+)
+def test_readers_that_end_are_told_as_torch_tells_of_them(
+    said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ends() -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(cli, "_run", ends)
+    monkeypatch.delenv("MSDNET_TRACEBACK", raising=False)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err.startswith(
+        f"msdnet: a process that reads images has ended: {said.rstrip('. ')}; if memory was short, a training with "
+    )
+    monkeypatch.setenv("MSDNET_TRACEBACK", "1")
+    with pytest.raises(RuntimeError, match=r"worker|Pin"):
+        cli.main()
+
+
 WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from msdnet.cli import main; main()"
 
 

@@ -103,9 +103,7 @@ def test_a_reader_that_is_killed_is_told_in_one_line(place: Path) -> None:
     os.kill(max(map(int, readers)), signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert re.match(
-        r"msdnet: a process that reads images has ended: DataLoader worker .*\d.*; if memory was short", errors
-    )
+    assert re.match(r"msdnet: a process that reads images has ended: DataLoader worker .*; if memory was short", errors)
     assert errors.count("\n") == 1
 
 

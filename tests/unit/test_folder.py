@@ -1,5 +1,6 @@
 """A folder of images: what is found, how it is divided, what becomes of an image, and what may go wrong."""
 
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -13,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from torch import Tensor
+from torch.utils.data import DataLoader
 from torchvision.transforms import v2
 
 from msdnet.data.base import UNREADABLE, Batch, Epoch, Shard
@@ -437,6 +439,23 @@ def test_workers_are_kept_from_epoch_to_epoch(photos: Path) -> None:
     assert os.getpgrp() not in {os.getpgid(child) for child in children if child}
     del data
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError, ConnectionRefusedError, EOFError, FileNotFoundError])
+def test_a_worker_that_ends_while_it_sends_a_batch_is_told_like_any_other(
+    error: type[Exception], photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(DataLoader[Any]):
+        def __iter__(self) -> Any:
+            yield from itertools.islice(super().__iter__(), 1)
+            raise error("the other side is gone")
+
+    monkeypatch.setattr("msdnet.data.folder.DataLoader", Broken)
+    monkeypatch.setattr("msdnet.data.folder.PATIENCE", 0)
+    batches = open_small(photos).training_batches(Epoch(4, seed=0, number=0))
+    assert len(next(batches).labels) == 4
+    with pytest.raises(RuntimeError, match=rf"DataLoader worker \({error.__name__}.*gone.* exited unexpectedly"):
+        next(batches)
 
 
 def test_batches_in_turn_and_broken_off_do_not_mix(photos: Path) -> None:

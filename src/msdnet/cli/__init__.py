@@ -32,7 +32,7 @@ __all__ = ["app", "main"]
 
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # typer has no name of its own for it
 # torch has no class of its own for it
-_READER_ENDED = re.compile(r"DataLoader worker .* (?:is killed by signal|exited unexpectedly)")
+_READER_ENDED = re.compile(r"(?:DataLoader worker .*|Pin memory thread) (?:is killed by signal|exited unexpectedly)")
 PATIENCE = 10  # seconds: torchrun may look after its processes every 5
 
 app = typer.Typer(

@@ -8,6 +8,7 @@ workers changes no pixel. Knows files and pixels; nothing of networks or trainin
 import hashlib
 import json
 import os
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,8 @@ __all__ = ["FolderData"]
 
 # A training crop, as for ResNets: its share of the image's area, and its width over its height.
 CROP_AREA, CROP_RATIO = [0.08, 1.0], [3 / 4, 4 / 3]
+
+PATIENCE = 1.0  # seconds
 
 
 class _Sample(NamedTuple):
@@ -158,7 +161,7 @@ class FolderData(ImageData):
         """Batches on the device. Workers are kept for the next epoch, unless this one is broken off."""
         requests, loader = self._idle.pop() if self._idle else self._start_workers()
         requests.samples = samples
-        for images, labels, unreadable in loader:
+        for images, labels, unreadable in _returned(loader):
             self._report(unreadable)
             images, labels = (tensor.to(self.device, non_blocking=True) for tensor in (images, labels))
             yield Batch(self.normalisation(images), labels)
@@ -189,6 +192,15 @@ class FolderData(ImageData):
 
 
 # Reading images
+
+
+def _returned(loader: DataLoader[_Pixels]) -> Iterator[_Pixels]:
+    """What workers return. One that is killed while its batch is on the way is told of as torch tells of all others."""
+    try:
+        yield from loader
+    except (ConnectionError, EOFError, FileNotFoundError) as error:
+        time.sleep(PATIENCE)  # the system's word of its end comes a moment later, and torch makes an error of it here
+        raise RuntimeError(f"DataLoader worker ({error!r}, while it sent a batch) exited unexpectedly") from error
 
 
 class _Requests:
