@@ -243,6 +243,38 @@ def test_a_shared_budget_knows_of_what_calls_that_failed_have_computed(
     assert shared.left == shared.images * middle(model) - computed[0]
 
 
+@pytest.mark.parametrize("fault", [1, 2, 3, 6, 9, "watch"])
+@pytest.mark.parametrize("engine", [{"threads": 1}, {"engine": "torch", "device": "cpu"}])
+def test_what_calls_that_failed_have_not_spent_later_ones_may(
+    tiny: Bundle, engine: dict[str, Any], fault: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Images that are never sure spend a hard budget but for less than a step, whichever stage failed before."""
+    model = msdnet.load(tiny.folder, **engine)
+    budget = sum(model.costs[:2]) / 2  # with which half of the images go on
+    policy = model.policy(budget)
+    policy.thresholds_ = np.array([np.inf] * (len(model.costs) - 1) + [-np.inf])
+    shared, launch, launched = model.shared_budget(policy=policy, hard=True, batch=8), model.engine.launch, [0]
+
+    def failing(state: State) -> Launched:
+        launched[0] += 1
+        if launched[0] == fault:
+            raise KeyboardInterrupt
+        return launch(state)
+
+    monkeypatch.setattr(model.engine, "launch", failing)
+    with pytest.raises(KeyboardInterrupt) as caught:  # whose frames are there until the next call has ended
+        shared.classify(IMAGES, watch=interrupted if fault == "watch" else None)
+    assert shared.spent <= shared.images * budget
+    shared.classify(IMAGES)
+    assert shared.left is not None
+    assert 0 <= shared.left < np.diff(model.costs).max()
+    assert caught
+
+
+def interrupted(_: object) -> None:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("given", ["5ms", 5])
 def test_a_deadline_may_have_a_unit(tiny: Bundle, given: str | int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, ends = msdnet.load(tiny.folder, threads=1), []

@@ -57,6 +57,26 @@ def test_groups_share_a_hard_budget_among_themselves() -> None:
     assert leaves(rule, sure, [0, 1, 2, 3, 4]) == [True, True, False, True, True]  # the last has only half a step
 
 
+def test_a_hard_budget_counts_what_was_run_and_not_what_was_promised() -> None:
+    rule = HardBudget(fitted())
+    rule.arrive(np.arange(4))  # 4 x 20 in all: 4 x 10 are set aside, and 40 pay for two steps of 20
+    assert leaves(rule, [0.1] * 4, [0, 1, 2, 3]) == [False, False, True, True]
+    rule.resume([4, 1])  # only one of the two took it
+    rule.arrive(np.arange(1))
+    assert leaves(rule, [0.1] * 2, [0, 0]) == [False, True]  # a step that is left, and half a one with the fifth image
+
+
+def test_a_hard_budget_of_time_is_not_late_by_what_was_run() -> None:
+    """A stage whose answers were never looked at, since its call ended there, took its time all the same."""
+    now = [0.0]
+    rule = HardBudget(fitted(), clock=lambda: now[0])
+    rule.arrive(np.arange(4))
+    now[0] = 40  # as planned: 4 x 10
+    rule.resume([4, 0])
+    rule.arrive(np.arange(0))
+    assert leaves(rule, [0.1] * 4, [0, 1, 2, 3]).count(False) == 2
+
+
 @pytest.mark.parametrize("group", [None, 32])
 def test_a_hard_budget_is_spent_where_nobody_is_sure(group: int | None) -> None:
     data = answers(2000, seed=0)
@@ -169,6 +189,16 @@ def test_images_that_are_never_sure_do_not_overspend(method: Method) -> None:
         spent, came = np.cumsum(COSTS[exits])[31::32], np.arange(32, len(exits) + 1, 32)
         assert (spent[: len(came)] <= (came + 12) * budget).all()
         assert np.abs(windows(exits, budget)).max() < 0.02
+
+
+def test_a_steady_budget_counts_what_was_run_and_not_what_was_promised() -> None:
+    family, unsure = PolicyFamily(*answers(3000, seed=0), COSTS), np.zeros((2000, 11))
+    failed, other = SteadyBudget(family, 80e6), SteadyBudget(family, 80e6)
+    failed.arrive(np.arange(32))
+    assert not failed.leaves(asked(0, np.zeros(32), np.arange(32))).any()
+    failed.resume([32] + [0] * 10)
+    more = float(COSTS[run(failed, unsure, 32)].sum()) - float(COSTS[run(other, unsure, 32)].sum())
+    assert more == pytest.approx(32 * (80e6 - COSTS[0]), abs=2 * np.diff(COSTS).max())
 
 
 def test_images_that_are_always_sure_are_sent_on_all_the_same() -> None:

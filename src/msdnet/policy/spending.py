@@ -6,7 +6,7 @@ held on average while the images change. Rules of one's own are run like these.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,6 +55,12 @@ class SpendingRule(ABC):
 
     def arrive(self, images: NDArray[np.integer]) -> None:  # noqa: B027  (most rules need not know)
         """Images of these numbers are about to take the first stage."""
+
+    def resume(self, rows: Sequence[int]) -> None:  # noqa: B027
+        """Another call begins: nobody is under way, and so far each stage was run on so many images.
+
+        If a call before ended with an error, images that were sent on may never have got there.
+        """
 
     @abstractmethod
     def leaves(self, asked: Answers) -> _Mask:
@@ -150,6 +156,10 @@ class HardBudget(SpendingRule):
             leaves[members[affordable:]] = True
         return leaves
 
+    def resume(self, rows: Sequence[int]) -> None:
+        self._done = float(np.diff(self.costs, prepend=0) @ rows)
+        self._purses = {0: rows[0] * (self.allowance + float(self.costs[0])) - self._done}
+
     def _late(self) -> float:
         """Seconds behind the plan."""
         return 0.0 if self.clock is None else max(self.clock() - self._started - self._done, 0.0)
@@ -214,6 +224,9 @@ class SteadyBudget(SpendingRule):
         leaves = np.ones(len(confidence), dtype=bool)
         leaves[going] = False
         return leaves
+
+    def resume(self, rows: Sequence[int]) -> None:
+        self._debt = float(np.diff(self.costs, prepend=0) @ rows) - rows[0] * self.budget
 
     def _choose(self) -> int:
         """The policy for the images to come, from what became of those before."""

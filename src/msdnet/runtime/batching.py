@@ -10,7 +10,6 @@ idle meanwhile. No more stages are under way than that takes.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -25,13 +24,22 @@ from msdnet.runtime.images import among_all
 __all__ = ["Work", "answers", "every_exit"]
 
 
-@dataclass
 class Work:
     """What was taken up and computed so far, whether or not an answer came of it."""
 
-    images: int = 0
-    cost: int = 0
-    """Multiply-adds."""
+    def __init__(self, engine: Engine) -> None:
+        self.rows = [0] * engine.exit_count
+        """Images that each stage was launched for."""
+        self._stage_costs: list[int] = np.diff(engine.costs, prepend=0).tolist()
+
+    @property
+    def images(self) -> int:
+        return self.rows[0]
+
+    @property
+    def cost(self) -> int:
+        """Multiply-adds."""
+        return sum(rows * cost for rows, cost in zip(self.rows, self._stage_costs, strict=True))
 
 
 def answers(
@@ -58,7 +66,7 @@ def answers(
     rows = check_whole("batch", batch)
     if rule.at_a_time is not None:
         rows = min(rows, check_whole("at_a_time", rule.at_a_time))
-    return _Cascade(engine, rule, rows, work or Work()).run(batches, unread)
+    return _Cascade(engine, rule, rows, work or Work(engine)).run(batches, unread)
 
 
 def every_exit(
@@ -92,7 +100,6 @@ class _Task(NamedTuple):
 class _Cascade:
     def __init__(self, engine: Engine, rule: SpendingRule, batch: int, work: Work) -> None:
         self.engine, self.rule, self.batch, self.work = engine, rule, batch, work
-        self.stage_costs = np.diff(engine.costs, prepend=0).tolist()
         self.under_way: deque[_Task] = deque()  # in the order in which they were launched
         # For each stage but the first, the rows that wait for it, the numbers of their images, and rooms to use again.
         self.rooms = [Room(engine, batch) for _ in range(engine.exit_count)]
@@ -106,7 +113,6 @@ class _Cascade:
                 part = images[start : start + self.batch]
                 numbers = among_all(np.arange(first, first + len(part)), unread)
                 self.rule.arrive(numbers)
-                self.work.images += len(numbers)
                 self._launch(self.engine.begin(part), numbers)
                 first += len(part)
                 while len(self.under_way) > self.engine.ahead:
@@ -116,7 +122,7 @@ class _Cascade:
         yield from self._empty_rooms()
 
     def _launch(self, state: State, numbers: NDArray[np.int64], room: Room | None = None) -> None:
-        self.work.cost += len(numbers) * self.stage_costs[state.exits_done]
+        self.work.rows[state.exits_done] += len(numbers)
         self.under_way.append(_Task(state.exits_done, numbers, self.engine.launch(state), room))
 
     def _finish(self) -> Iterator[Answers]:

@@ -61,7 +61,7 @@ class SharedBudget:
         self._engine, self._classes, self._rule = engine, classes, rule
         self._batch, self._clock, self._budget = batch, clock, budget
         self._unit: Unit = unit
-        self._work = Work()
+        self._work = Work(engine)
         self._make_ready()
         call_after_fork(self._make_ready)
 
@@ -88,10 +88,7 @@ class SharedBudget:
 
     @property
     def left(self) -> float | None:
-        """Of their budgets, for those that come next; less than nothing where more was spent. None without a budget.
-
-        Of a call that ended with an error a hard budget does not give back what it had promised to some images.
-        """
+        """Of their budgets, for those that come next; less than nothing where more was spent. None without a budget."""
         return None if self._budget is None else self.images * self._budget - self.spent
 
     def __repr__(self) -> str:
@@ -116,6 +113,8 @@ class SharedBudget:
         asked, time_asked = (None, self._budget) if self._unit == "seconds" else (self._budget, None)
         unread: dict[int, str] = {}
         with self._my_turn(), self._clock:
+            if self._work.images:
+                self._rule.resume(self._work.rows)
             collected = Collected(
                 engine.costs, self._classes, keep_probabilities=probabilities, budget=asked, time_budget=time_asked
             )
