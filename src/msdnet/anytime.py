@@ -79,6 +79,8 @@ def answer_probabilities(costs: Sequence[float], budgets: BudgetDistribution) ->
     >>> answer_probabilities([1, 2, 3], Uniform(low=0, high=4))
     (0.25, 0.25, 0.25)
     """
+    if not isinstance(budgets, Exponential | Uniform | Samples):
+        raise TypeError(f"budgets must be a distribution: Exponential, Uniform or Samples, got {budgets!r}")
     ends_below = [budgets.below(cost) for cost in _rising(costs)]
     return tuple(later - earlier for earlier, later in zip(ends_below, [*ends_below[1:], 1.0], strict=True))
 
@@ -141,6 +143,7 @@ def expected_loss(
     >>> expected_loss([[1.0, 0.0], [1.0, 1.0]], costs=[1, 2], budgets=[2.5, 0.5], before=3.0)
     1.5
     """
+    check_number("before", before, low=0)
     values = np.asarray(losses, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != len(costs) or not len(values):
         raise ValueError(f"losses must be (images, {len(costs)}), one column for each cost, got {values.shape}")

@@ -126,10 +126,10 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self._check_shape(images.shape[1:])
         classes, numbers = np.unique(labels, return_inverse=True)
         self._check_numbers(len(images), classes)
-        self._files = self._train(images, numbers, classes)
-        self.classes_ = classes
+        files = self._train(images, numbers, classes)
+        self._serve(files)  # the last that can go wrong: until then it is what it was
+        self._files, self.classes_ = files, classes
         self.image_shape_: tuple[int, ...] = images.shape[1:]
-        self._open()
         return self
 
     def predict(self, X: ArrayLike, *, budget: Amount | None = None, seconds: Amount | None = None) -> NDArray[Any]:
@@ -254,14 +254,14 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         if budget is None and seconds is None:
             budget = self.budget
         if self.threads != self._threads:  # they were set anew
-            self._open()
+            self._serve(self._files)
         return self.model_.classify(_images(X), budget=budget, seconds=seconds, probabilities=probabilities)
 
-    def _open(self) -> None:
+    def _serve(self, files: dict[str, bytes]) -> None:
         """Put the bundle on ONNX Runtime; its folder is there for as long as anyone has the bundle."""
         scratch = mkdtemp(prefix="msdnet-")
         try:
-            _write(self._files, Path(scratch))
+            _write(files, Path(scratch))
             bundle = Bundle(scratch)
             bundle.check()
             model = Model(bundle, OnnxEngine(bundle, threads=self.threads))
@@ -281,7 +281,7 @@ class MSDNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if hasattr(self, "_files"):
-            self._open()
+            self._serve(self._files)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -37,6 +37,13 @@ def test_costs_must_rise(costs: list[float]) -> None:
         expected_loss([[1.0] * len(costs)], costs, budgets=[2.5], before=3.0)
 
 
+def test_budgets_are_a_distribution() -> None:
+    with pytest.raises(TypeError, match="budgets must be a distribution: Exponential, Uniform or Samples, got 5"):
+        answer_probabilities([1, 2], 5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="before must be a number at least 0, got 'x'"):
+        expected_loss([[1.0]], costs=[1], budgets=[2], before="x")  # type: ignore[arg-type]
+
+
 CURVE = AnytimeCurve(costs=(1, 2, 4), accuracies=(0.5, 0.7, 0.8), before=0.1)
 LOSSES = [[3.0, 2.0, 1.0], [6.0, 4.0, 5.0]]
 BUDGETS = [Uniform(low=0, high=5), Uniform(low=1.5, high=2.5), Samples((0.5, 1, 2, 2.5, 9)), Exponential(mean=2)]

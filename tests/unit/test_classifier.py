@@ -416,7 +416,7 @@ def test_refuses_parameters_when_it_is_fitted(parameters: dict[str, Any], error:
 def test_a_rare_class_is_trained_on_whatever_the_random_state(random_state: int, monkeypatch: Any) -> None:
     seen = []
     monkeypatch.setattr("msdnet.classifier._bundle", lambda data, *_: seen.append(data))
-    monkeypatch.setattr(MSDNetClassifier, "_open", lambda _: None)
+    monkeypatch.setattr(MSDNetClassifier, "_serve", lambda *_: None)
     y = [*["a"] * 11, *["b"] * 12, "c"]
     quick(random_state=random_state, held_out=0.25).fit(IMAGES, y)
     held_out = [y[place] for place in seen[0].held_out_indices]
@@ -427,6 +427,20 @@ def test_a_refused_fit_leaves_it_as_it_was(fitted: MSDNetClassifier) -> None:
     before = dict(vars(fitted))
     with pytest.raises(ValueError, match="at least two classes"):
         fitted.fit(IMAGES, np.zeros(24))
+    assert vars(fitted) == before
+
+
+def test_a_fit_that_fails_at_its_very_end_leaves_it_as_it_was(
+    fitted: MSDNetClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = dict(vars(fitted))
+
+    def full(**_: str) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("msdnet.classifier.mkdtemp", full)
+    with pytest.raises(OSError, match="No space left"):
+        fitted.fit(IMAGES, np.where(LABELS[0] == LABELS, "ape", "zebra"))
     assert vars(fitted) == before
 
 

@@ -329,9 +329,9 @@ def test_a_familys_unit_is_one_that_policies_know() -> None:
 @pytest.mark.parametrize(
     ("budget", "hint"),
     [
-        (0.3, '; text may be a share: "30%"'),
-        (0.004, '; text may be a share: "0.4%"'),
-        (20, '; text may have a unit: "20M"'),
+        (0.3, '; a share is written as text: "30%"'),
+        (0.004, '; a share is written as text: "0.4%"'),
+        (20, '; with a unit it is text: "20M"'),
         (20e5, ""),
         (-1, ""),
         (0, ""),

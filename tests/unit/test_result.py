@@ -402,8 +402,12 @@ def test_a_wrong_deadline_is_refused_before_stages_are_measured(tiny: Bundle) ->
 
 def test_profiles_are_of_whole_numbers_of_images(model: Model) -> None:
     for size in (1.7, 8.0, "8"):
-        with pytest.raises(TypeError, match=f"batch size must be a whole number, got {size!r}"):
+        with pytest.raises(TypeError, match=f"each of batch_sizes must be a whole number, got {size!r}"):
             model.profile([size], seconds=0.01)  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="batch_sizes must be a list of whole numbers, got 8"):
+        model.profile(8)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="got 'bogus'"):
+        model.held_out("bogus")  # type: ignore[arg-type]
     again = [model.profile([2, np.int64(2), 3], seconds=0.01) for _ in range(2)][-1]  # type: ignore[list-item]
     assert [times.rows for times in again.batches] == [2, 3], "what is measured again replaces what was there"
 

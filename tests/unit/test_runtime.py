@@ -256,6 +256,20 @@ if child:
     assert done.stdout == "0\n", "no signal ended the child"
 
 
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_a_program_may_end_while_an_image_is_classified(engine: str) -> None:
+    script = f"""
+import msdnet
+from msdnet import samples
+
+running = msdnet.load("cifar10-anytime", engine={engine!r}).start(samples.cifar10().images[0])
+print(running.wait().exit)
+"""
+    run = [sys.executable, "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=100, check=True)
+    assert (done.stdout.strip().isdigit(), done.stderr) == (True, "")
+
+
 # A state belongs to whoever has it
 
 

@@ -110,6 +110,13 @@ def test_a_hard_budget_of_time_has_no_groups() -> None:
         HardBudget(fitted(), group=2, clock=lambda: 0.0)
 
 
+def test_budgets_are_made_of_policies() -> None:
+    with pytest.raises(TypeError, match="policy must be a Policy, got 'paper'"):
+        HardBudget("paper")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="family must be a PolicyFamily, got 20"):
+        SteadyBudget(20, 20)  # type: ignore[arg-type]
+
+
 def test_a_hard_budget_for_no_images() -> None:
     rule = HardBudget(fitted(), images=0)
     rule.arrive(np.arange(0))

@@ -153,5 +153,5 @@ def check_budget(budget: object, costs: Floats) -> float:
 def _unit_hint(budget: float, first: float) -> str:
     """Of a number that looks as if it were millions, or a share."""
     if 0 < budget <= 1 <= first:
-        return f'; text may be a share: "{100 * budget:.4g}%"'
-    return f'; text may have a unit: "{budget:.15g}M"' if 1 < budget < 1000 <= first else ""
+        return f'; a share is written as text: "{100 * budget:.4g}%"'
+    return f'; with a unit it is text: "{budget:.15g}M"' if 1 < budget < 1000 <= first else ""

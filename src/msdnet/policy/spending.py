@@ -114,6 +114,8 @@ class HardBudget(SpendingRule):
     ) -> None:
         if clock is not None and group is not None:
             raise ValueError("a hard budget of time is for all images together: give no group with it")
+        if not isinstance(policy, Policy):
+            raise TypeError(f"policy must be a Policy, got {policy!r}")
         policy.check_fitted()
         self.thresholds, self.costs = policy.thresholds_, policy.costs_
         self.measure, self.exit_count = policy.measure, len(self.costs)
@@ -192,6 +194,8 @@ class SteadyBudget(SpendingRule):
     MEMORY = 256  # images over which expected and actual spending are compared
 
     def __init__(self, family: PolicyFamily, budget: float, *, limit: float = 12.0) -> None:
+        if not isinstance(family, PolicyFamily):
+            raise TypeError(f"family must be a PolicyFamily, got {family!r}")
         check_number("limit", limit, low=1)
         self.costs = family.held_out.costs
         self.measure, self.exit_count = family.measure, len(self.costs)

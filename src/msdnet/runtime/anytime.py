@@ -120,7 +120,7 @@ class Running:
     """An image being classified in the background.
 
     `latest()` gives the newest answer at any moment, `stop()` ends it after the stage it is in; as a context manager
-    it stops at the end.
+    it stops at the end. So it does when the program ends.
     """
 
     def __init__(self, answers: Generator[Step, None, None]) -> None:
@@ -129,7 +129,8 @@ class Running:
         self._error: BaseException | None = None
         self._first = threading.Event()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="msdnet-anytime", daemon=True)
+        # No daemon: when Python ends, that would be killed in the middle of a stage, and the process with it.
+        self._thread = threading.Thread(target=self._run, name="msdnet-anytime")
         self._thread.start()
         call_after_fork(self._end)
 
@@ -187,7 +188,7 @@ class Running:
             for step in self._answers:
                 self._latest = step
                 self._first.set()
-                if self._stop.is_set():
+                if self._stop.is_set() or not threading.main_thread().is_alive():
                     break
         except BaseException as error:
             self._error = error

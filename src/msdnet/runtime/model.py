@@ -89,6 +89,7 @@ class Model:
                 f"{self.manifest.name} has no held-out confidences, from which a budget's thresholds come; "
                 "export it again with held-out images, or give a policy"
             )
+        check_choice("what", what, (*get_args(Measure), "correct"))
         found = self._held_out[what].view()
         found.flags.writeable = False  # policies are made of it: whoever wants to change something has a copy
         return found
@@ -273,7 +274,7 @@ class Model:
         hard: bool = False,
         group: int | None = None,
         steady: bool = False,
-        clock: Callable[[], float] = time.perf_counter,
+        clock: Callable[[], float] | None = None,
     ) -> SpendingRule:
         if hard and steady:
             raise ValueError("a budget is hard or steady, not both: a hard one holds whatever the images")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from msdnet.checks import check_whole
+from msdnet.checks import whole_numbers
 from msdnet.runtime.engine import Engine
 
 __all__ = ["Profile", "StageTimes", "profile", "time_stages"]
@@ -52,7 +52,7 @@ class Profile:
 
 def profile(engine: Engine, batch_sizes: Sequence[int], *, seconds: float = 1.0) -> Profile:
     """Run all stages over and over, for about so many seconds at each size of batch, and at least five times."""
-    sizes = sorted({check_whole("batch size", rows) for rows in batch_sizes})
+    sizes = sorted(set(whole_numbers("batch_sizes", batch_sizes)))
     return Profile(tuple(_measure(engine, rows, seconds) for rows in sizes))
 
 
