@@ -61,6 +61,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.throughput --batch 64
 	$(BIN)/python -m benchmarks.processor
+	$(BIN)/python -m benchmarks.padding
 	$(BIN)/python -m benchmarks.freed_memory
 	$(BIN)/python -m benchmarks.engines
 	$(BIN)/python -m benchmarks.batches

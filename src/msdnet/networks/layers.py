@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from msdnet.device import kernels_wanted
 
 __all__ = [
+    "Concat",
     "Conv2d",
     "ConvHead",
     "ConvNormReLU",
@@ -106,6 +107,17 @@ class ConvNormReLU(Layers):
             nn.BatchNorm2d(outputs),
             nn.ReLU(inplace=True),
         )
+
+
+class Concat(nn.Module):
+    """Maps side by side, which have so many channels each."""
+
+    def __init__(self, *channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
+    def forward(self, *maps: Tensor) -> Tensor:
+        return torch.cat(maps, dim=1)
 
 
 class ConvHead(nn.Sequential):

@@ -6,11 +6,10 @@ A network is run as a whole (`forward`, for training) or stage by stage (`begin`
 
 from collections.abc import Hashable, Mapping
 
-import torch
 from torch import Tensor, nn
 
 from msdnet.config import MSDNetConfig
-from msdnet.networks.layers import ConvHead, ConvNormReLU
+from msdnet.networks.layers import Concat, ConvHead, ConvNormReLU
 from msdnet.networks.staged import StagedNetwork, State
 from msdnet.plan import IMAGE, Cell, Grid, Wiring
 
@@ -48,6 +47,8 @@ class _Cell(nn.Module):
         self.dense = wiring.carried > 0
         self.regular = regular
         self.strided = strided
+        halves = [wiring.made // len(wiring.reads)] * len(wiring.reads)
+        self.joined = Concat(*([wiring.carried] if self.dense else []), *halves)
         self.transition = (
             None
             if wiring.transition is None
@@ -59,7 +60,7 @@ class _Cell(nn.Module):
         if self.strided is not None:
             maps.append(self.strided(finer))
         maps.append(self.regular(same))
-        joined = torch.cat(maps, dim=1)
+        joined: Tensor = self.joined(*maps)
         return joined if self.transition is None else self.transition(joined)
 
 

@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from msdnet.data.base import Batch
 from msdnet.device import side_stream, training_precision
 from msdnet.networks import MSDNet, StagedNetwork
+from msdnet.networks.padded import padded
 from msdnet.training.loss import BalancedExits, boosted, exit_weights, is_readable, training_loss
 from msdnet.training.recipe import Optimiser, Recipe
 from msdnet.training.streams import ScalesSideBySide
@@ -50,24 +51,24 @@ class Step:
         weights = exit_weights(recipe.loss.exit_weights, network.costs(image_size))
         self._weights = torch.tensor(weights, device=self.device)
         self._rate = torch.zeros((), device=self.device)
+        self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
+        self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
+        self._runner = self._quickest(self._balanced or network)
         self.optimiser = torch.optim.SGD(
-            _parameter_groups(network, recipe.optimiser),
+            _parameter_groups(self._runner, recipe.optimiser),
             lr=self._rate,
             momentum=recipe.optimiser.momentum,
             nesterov=recipe.optimiser.nesterov,
             fused=True,
         )
-        self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
         if network.chance is not None:
             network.chance.seed(int(torch.randint(2**62, ())), self.device)
         self._steps = torch.zeros((), dtype=torch.long, device=self.device)
         self.loss = torch.zeros((), device=self.device)
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
         self.seen = torch.zeros((), dtype=torch.long, device=self.device)
-        self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
         self._shares = _boosting_shares(network, recipe)
-        runner = self._quickest(self._balanced or network)
-        self._forward = DistributedDataParallel(runner) if distributed else runner
+        self._forward = DistributedDataParallel(self._runner) if distributed else self._runner
 
     @property
     def result(self) -> StagedNetwork:
@@ -84,10 +85,11 @@ class Step:
         tensors["steps"] = self._steps
         if self.average is not None:
             tensors |= {f"average/{name}": tensor for name, tensor in self.average.state_dict().items()}
-        for name, parameter in self.network.named_parameters():
+        pairs = zip(self.network.named_parameters(), self._runner.parameters(), strict=True)
+        for (name, parameter), trained in pairs:
             # Without momentum so far it is zero, which is how SGD starts.
-            state = self.optimiser.state[parameter]
-            tensors[f"momentum/{name}"] = state.setdefault("momentum_buffer", torch.zeros_like(parameter))
+            momentum = self.optimiser.state[trained].setdefault("momentum_buffer", torch.zeros_like(trained))
+            tensors[f"momentum/{name}"] = momentum[tuple(map(slice, parameter.shape))]  # that may be padded
         return tensors
 
     @property
@@ -105,8 +107,9 @@ class Step:
         return (9 / (10 + self._steps)).clamp(min=1 - self.recipe.average_decay)
 
     def _quickest(self, network: nn.Module) -> nn.Module:
-        """The form of the network whose forward pass is quickest here."""
-        return network
+        """The form of the network that trains quickest here; its parameters are the network's, in the same order."""
+        # Not of a class derived from it, which may do with its maps what it likes.
+        return padded(network) if type(network) is MSDNet else network
 
     def _compute(self, batch: Batch) -> None:
         self.optimiser.zero_grad(set_to_none=True)
@@ -152,7 +155,8 @@ class GraphedStep(Step):
         self._graph.replay()
 
     def _quickest(self, network: nn.Module) -> nn.Module:
-        return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
+        form = super()._quickest(network)
+        return ScalesSideBySide(form) if isinstance(form, MSDNet) else form
 
     def _capture(self, batch: Batch) -> None:
         """Take a few steps, in which libraries choose their kernels, take them back, and record one."""
