@@ -1,6 +1,7 @@
 """How much faster do MSDNets train if their maps are filled up to 8, 16, 24, ... channels? Ratios, measured in one run.
 
-    python -m benchmarks.padding [--preset NAME ...] [--growth N ...] [--batch N] [--rounds N] [--record FILE]
+    python -m benchmarks.padding [--preset NAME ...] [--growth N ...] [--batch N ...] [--precision NAME] [--rounds N]
+                                 [--record FILE]
 
 Each round takes some steps with padded maps and without, in an order that alternates; a ratio is the median over
 rounds. On a GPU a step is one graph, on a processor it is not compiled.
@@ -19,10 +20,10 @@ from benchmarks.throughput import wait
 from msdnet.config import MSDNetConfig
 from msdnet.data.base import Batch
 from msdnet.networks import MSDNet, create_network
+from msdnet.networks.padded import padded
 from msdnet.presets import preset_config
 from msdnet.training import load_recipe
 from msdnet.training.step import GraphedStep, Step
-from msdnet.training.streams import ScalesSideBySide
 
 PRESETS = ["cifar_batch_4", "cifar_anytime_7", "cifar_anytime"]
 GROWTHS = [15]
@@ -36,24 +37,31 @@ class PlainStep(Step):
         return network
 
 
-class PlainGraphedStep(GraphedStep):
-    """Without padding, in one graph."""
+class PaddedStep(Step):
+    """With padding."""
 
     def _quickest(self, network: nn.Module) -> nn.Module:
-        return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
+        return padded(network) if isinstance(network, MSDNet) else network
+
+
+class PaddedGraphedStep(GraphedStep):
+    """With padding, in one graph."""
+
+    def _quickest(self, network: nn.Module) -> nn.Module:
+        return super()._quickest(padded(network) if isinstance(network, MSDNet) else network)
 
 
 WAYS: dict[str, dict[str, type[Step]]] = {
-    "cpu": {"plain": PlainStep, "padded": Step},
-    "cuda": {"plain": PlainGraphedStep, "padded": GraphedStep},
+    "cpu": {"plain": PlainStep, "padded": PaddedStep},
+    "cuda": {"plain": GraphedStep, "padded": PaddedGraphedStep},
 }
 
 
-def make_step(config: MSDNetConfig, kind: type[Step], device: torch.device) -> Step:
+def make_step(config: MSDNetConfig, kind: type[Step], precision: torch.dtype, device: torch.device) -> Step:
     torch.manual_seed(0)
     network: Any = create_network(config, classes=100)
     network = network.to(device).to(memory_format=torch.channels_last)
-    return kind(network, load_recipe("compare"), (32, 32))
+    return kind(network, load_recipe("compare"), (32, 32), precision=precision)
 
 
 def seconds(step: Step, batch: Batch, steps: int, device: torch.device) -> float:
@@ -64,10 +72,12 @@ def seconds(step: Step, batch: Batch, steps: int, device: torch.device) -> float
     return (time.perf_counter() - start) / steps
 
 
-def measure(name: str, config: MSDNetConfig, batch_size: int, rounds: int, device: torch.device) -> dict[str, Any]:
+def measure(
+    config: MSDNetConfig, batch_size: int, precision: torch.dtype, rounds: int, device: torch.device
+) -> dict[str, Any]:
     images = torch.randn(batch_size, 3, 32, 32, device=device).to(memory_format=torch.channels_last)
     batch = Batch(images, torch.randint(0, 100, (batch_size,), device=device))
-    steps = {way: make_step(config, kind, device) for way, kind in WAYS[device.type].items()}
+    steps = {way: make_step(config, kind, precision, device) for way, kind in WAYS[device.type].items()}
     each = 30 if device.type == "cuda" else 1
     times: dict[str, list[float]] = {way: [] for way in steps}
     for round_ in range(-1, rounds):  # the first is not counted
@@ -77,14 +87,15 @@ def measure(name: str, config: MSDNetConfig, batch_size: int, rounds: int, devic
     ratios = [slow / quick for slow, quick in zip(times["plain"], times["padded"], strict=True)]
     rates = {f"{way}_images_per_second": batch_size / statistics.median(times[way]) for way in steps}
     gain = {"times_as_fast": statistics.median(ratios), "quartiles": statistics.quantiles(ratios, n=4)[::2]}
-    return {"network": name, "batch": batch_size} | rates | gain
+    return {"batch": batch_size} | rates | gain
 
 
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--preset", nargs="*", default=PRESETS)
     parser.add_argument("--growth", type=int, nargs="*", default=GROWTHS)
-    parser.add_argument("--batch", type=int, nargs="+", default=[64, 256])
+    parser.add_argument("--batch", type=int, nargs="+", default=[32])
+    parser.add_argument("--precision", choices=["bfloat16", "float32"], default="bfloat16")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
 
@@ -96,10 +107,12 @@ def main() -> None:
     results = []
     for name, config in networks.items():
         for batch_size in options.batch:
-            results.append(found := measure(name, config, batch_size, options.rounds, device))
+            found = measure(config, batch_size, getattr(torch, options.precision), options.rounds, device)
+            results.append({"network": name} | found)
             rates = ", ".join(f"{way} {found[f'{way}_images_per_second']:,.0f}" for way in WAYS[device.type])
             print(f"{name}, batch {batch_size}: {rates} images/s; {found['times_as_fast']:.2f} times", flush=True)
-    record(options.record, device, benchmark="padding", rounds=options.rounds, results=results)
+    setting = {"precision": options.precision, "rounds": options.rounds}
+    record(options.record, device, benchmark="padding", **setting, results=results)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ class ConvNormReLU(Layers):
 
 
 class Concat(nn.Module):
-    """Maps side by side, which have so many channels each."""
+    """Maps side by side. How many channels each has is for those who fill maps up (`msdnet.networks.padded`)."""
 
     def __init__(self, *channels: int) -> None:
         super().__init__()

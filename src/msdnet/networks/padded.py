@@ -1,10 +1,10 @@
-"""A twin of an MSDNet whose maps all have 8, 16, 24, ... channels, to train it on a GPU.
+"""A twin of an MSDNet whose maps all have 8, 16, 24, ... channels, which trains faster.
 
-The matrix units of a GPU take 8 channels at a time. Of 15, cuDNN first makes a copy that has 16, or it falls back on
-slower kernels. Here every map is filled up with channels of zeros where it is made, and these are zeros for good: the
-weights that make and read them begin as zeros, and what comes back through such a channel is stopped by the ReLU that
-made it, so that none of these weights ever has a gradient. All else is computed as in the network itself. Its tensors
-become the first part of the twin's: what trains the one trains the other, and nothing is copied to save or to test it.
+What multiplies bfloat16 takes 8 channels or more at a time; of 15, libraries first make a copy that has 16, or they
+fall back on slower kernels. Here every map is filled up with channels of zeros where it is made, and as long as all is
+finite they stay zeros: the weights that make and read them begin as zeros, and have no gradient. All else is computed
+as in the network itself. Its tensors become the first part of the twin's: what trains the one trains the other, and
+nothing is copied to save or to test it.
 """
 
 import copy
@@ -24,13 +24,19 @@ _MULTIPLE = 8
 
 
 def padded(network: MSDNet) -> MSDNet:
-    """The twin of a network, in training. From here on the tensors of `network` are views of its twin's."""
+    """The twin of a network, in training. From here on the tensors of `network` are views of its twin's.
+
+    A network whose maps all have such numbers of channels is its own twin.
+    """
+    widths = [layer.num_features for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]  # of all that is made
+    if not any(width % _MULTIPLE for width in widths):
+        return network
     twin = copy.deepcopy(network).train()
     stem = next(layer for layer in network.modules() if isinstance(layer, nn.Conv2d))
     for layer, wider in zip(network.modules(), twin.modules(), strict=True):
         if isinstance(layer, nn.Conv2d):
             _widen(layer, wider, axes=(0,) if layer is stem else (0, 1))  # images stay as they are
-        elif isinstance(layer, nn.BatchNorm2d | nn.SyncBatchNorm):
+        elif isinstance(layer, nn.BatchNorm2d):
             _widen(layer, wider, axes=(0,))
         elif isinstance(layer, nn.Linear):
             _widen(layer, wider, axes=(1,))
@@ -79,10 +85,9 @@ class _Join(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        """Views: what a map's zeros get here are gradients of the next map, which come to nothing at its ReLU."""
         gradients, begin = [], 0
         for count, width in zip(ctx.channels, ctx.widths, strict=True):
-            part = above[:, begin : begin + width]
-            gradients.append(functional.pad(part, (0, 0, 0, 0, 0, width - part.shape[1])))
+            part = above[:, begin : begin + count]
+            gradients.append(functional.pad(part, (0, 0, 0, 0, 0, width - count)))
             begin += count
         return None, *gradients

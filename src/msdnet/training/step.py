@@ -28,7 +28,8 @@ class Step:
     """Trains a network, already on its device, by one batch at a time.
 
     What was counted stays on the device until it is asked for: `loss` is that of the last step; `correct`
-    are the right answers at each exit and `seen` the images since they were last set to zero.
+    are the right answers at each exit and `seen` the images since they were last set to zero. The network's tensors may
+    become views of others, which are trained: it is to be read, not moved or given other ones.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Step:
         weights = exit_weights(recipe.loss.exit_weights, network.costs(image_size))
         self._weights = torch.tensor(weights, device=self.device)
         self._rate = torch.zeros((), device=self.device)
+        self._shares = _boosting_shares(network, recipe)
         self.average = copy.deepcopy(network).requires_grad_(False) if recipe.average_decay else None
         self._balanced = BalancedExits(network) if recipe.loss.balance_gradients else None
         self._runner = self._quickest(self._balanced or network)
@@ -67,7 +69,6 @@ class Step:
         self.loss = torch.zeros((), device=self.device)
         self.correct = torch.zeros(network.exit_count, dtype=torch.long, device=self.device)
         self.seen = torch.zeros((), dtype=torch.long, device=self.device)
-        self._shares = _boosting_shares(network, recipe)
         self._forward = DistributedDataParallel(self._runner) if distributed else self._runner
 
     @property
@@ -87,6 +88,10 @@ class Step:
             tensors |= {f"average/{name}": tensor for name, tensor in self.average.state_dict().items()}
         pairs = zip(self.network.named_parameters(), self._runner.parameters(), strict=True)
         for (name, parameter), trained in pairs:
+            if parameter.data_ptr() != trained.data_ptr():
+                raise RuntimeError(
+                    f"{name} is no longer what is trained: the network was moved, or given other tensors"
+                )
             # Without momentum so far it is zero, which is how SGD starts.
             momentum = self.optimiser.state[trained].setdefault("momentum_buffer", torch.zeros_like(trained))
             tensors[f"momentum/{name}"] = momentum[tuple(map(slice, parameter.shape))]  # that may be padded
@@ -108,8 +113,10 @@ class Step:
 
     def _quickest(self, network: nn.Module) -> nn.Module:
         """The form of the network that trains quickest here; its parameters are the network's, in the same order."""
-        # Not of a class derived from it, which may do with its maps what it likes.
-        return padded(network) if type(network) is MSDNet else network
+        # A class derived from MSDNet may do with its maps what it likes.
+        if type(network) is MSDNet and self.device.type == "cpu" and self._precision == torch.bfloat16:
+            return padded(network)
+        return network
 
     def _compute(self, batch: Batch) -> None:
         self.optimiser.zero_grad(set_to_none=True)
@@ -155,8 +162,7 @@ class GraphedStep(Step):
         self._graph.replay()
 
     def _quickest(self, network: nn.Module) -> nn.Module:
-        form = super()._quickest(network)
-        return ScalesSideBySide(form) if isinstance(form, MSDNet) else form
+        return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
 
     def _capture(self, batch: Batch) -> None:
         """Take a few steps, in which libraries choose their kernels, take them back, and record one."""
