@@ -28,8 +28,8 @@ def padded(network: MSDNet) -> MSDNet:
 
     A network whose maps all have such numbers of channels is its own twin.
     """
-    widths = [layer.num_features for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]  # of all that is made
-    if not any(width % _MULTIPLE for width in widths):
+    made = [layer.num_features for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
+    if not any(channels % _MULTIPLE for channels in made):
         return network
     twin = copy.deepcopy(network).train()
     stem = next(layer for layer in network.modules() if isinstance(layer, nn.Conv2d))
