@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from msdnet.data import ArrayData, DataConfig, Epoch
+from msdnet.data import ArrayData, DataConfig, Epoch, Normalisation
 from msdnet.files import hold_out_by_class
 
 CLASSES = ("a", "b", "c")
@@ -53,6 +53,27 @@ def test_normalisation_is_that_of_the_training_images() -> None:
     pixels = np.delete(images, data.held_out_indices, axis=0) / 255
     np.testing.assert_allclose(data.normalisation.mean, pixels.mean((0, 1, 2)), rtol=1e-9)
     np.testing.assert_allclose(data.normalisation.std, pixels.std((0, 1, 2)), rtol=1e-9)
+
+
+def test_normalisation_does_not_depend_on_the_number_of_threads() -> None:
+    """A run knows its data by it."""
+    images = np.random.default_rng(0).integers(0, 256, (3_000, 28, 28, 1), dtype=np.uint8)
+    before, found = torch.get_num_threads(), []
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        found.append(some_data(images).normalisation)
+    torch.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+
+
+def test_refuses_a_normalisation_of_other_channels() -> None:
+    with pytest.raises(ValueError, match="normalisation is of 1 channels, and images have 3"):
+        some_data(normalisation=Normalisation((0.5,), (0.2,)))
+    with pytest.raises(ValueError, match="mean and std must be of as many channels, got 1 and 2"):
+        Normalisation((0.5,), (0.2, 0.3))
+    with pytest.raises(ValueError, match="each of std must be at least 1e-09, got 0"):
+        Normalisation((0.5,), (0,))
+    assert Normalisation([0.5], [0.2]) == Normalisation((0.5,), (0.2,))  # type: ignore[arg-type]
 
 
 def test_images_that_are_all_alike_can_be_normalised() -> None:

@@ -86,6 +86,40 @@ def test_the_last_epochs_may_be_plain() -> None:
     assert torch.equal(made[0].labels.argmax(dim=1), plain[0].labels)
 
 
+@pytest.mark.parametrize(("share", "epochs"), [(0.07, 100), (0.55, 100), (0.14, 50), (0.28, 25)])
+def test_a_share_of_the_epochs_is_no_epoch_more(share: float, epochs: int) -> None:
+    data, first_plain = ColouredSquares(), round(share * epochs)
+    wanted = recipe(Augmentation(erase=1.0, until=share), epochs)
+    for number, plain in ((first_plain - 1, False), (first_plain, True)):
+        epoch = Epoch(16, number)
+        assert same(list(augmented_batches(data, wanted, epoch)), list(data.training_batches(epoch))) == plain
+
+
+def test_many_classes_are_mixed_in_fewer_images_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = ColouredSquares(train=512)
+    data.classes = tuple(map(str, range(5_000)))
+    monkeypatch.setattr("msdnet.data.base.NUMBERS_AT_ONCE", 32 * 5_000)
+    made = []
+
+    def noted(batch: Batch, *_: object) -> Batch:
+        made.append(batch.labels.shape)
+        return batch
+
+    monkeypatch.setattr("msdnet.training.augmentation.mix", noted)
+    list(augmented_batches(data, recipe(Augmentation(mixup=0.5)), Epoch(16, 0)))
+    assert set(made) == {(32, 5_000)}
+
+
+def test_images_that_are_not_square_keep_their_angles() -> None:
+    """A line across the middle, turned by 45 degrees, goes as far down as it goes to the side."""
+    image = torch.full((1, 1, 16, 64), 0.5)
+    image[:, :, 7:9] = 1.0
+    rotate = DISTORTIONS.index(next(one for one in DISTORTIONS if one.__name__ == "_rotate"))
+    turned = DISTORTIONS[rotate](image, torch.ones(1, 1, 1, 1))[0, 0]
+    bright = [(row - 7.5, turned[row].argmax().item() - 31.5) for row in (3, 5, 10, 12)]
+    assert [abs(across) for _, across in bright] == pytest.approx([abs(down) for down, _ in bright], abs=1.01)
+
+
 def test_labels_are_mixed_as_the_pixels_are() -> None:
     """Images of one value each: the mean of the pixels is then the mixture."""
     values = torch.arange(8.0)

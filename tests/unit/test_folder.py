@@ -404,6 +404,15 @@ def test_training_images_are_augmented_and_the_others_never(photos: Path) -> Non
     assert not as_it_is & set(augmented)
 
 
+def test_another_seed_augments_differently_whatever_the_order(photos: Path) -> None:
+    data = open_small(photos)
+    made = []
+    for seed in (0, 1):
+        batches = data.training_batches(Epoch(4, seed=seed, number=0))
+        made.append({image.numpy().tobytes() for batch in batches for image in batch.images})
+    assert not made[0] & made[1]
+
+
 def test_half_of_the_training_images_are_mirrored_and_all_are_cropped(tmp_path: Path) -> None:
     ramp = torch.arange(0, 256, 4, dtype=torch.uint8).expand(3, 64, 64)  # left dark, right bright
     for index in range(100):

@@ -21,6 +21,12 @@ def test_is_the_papers_weighted_sum_of_cross_entropies() -> None:
     assert float(training_loss(logits, labels, weights, Loss())) == pytest.approx(float(expected))
 
 
+def test_smoothing_is_torchs_own() -> None:
+    logits, labels = torch.randn(1, 6, 4), torch.tensor([0, 1, 2, 3, 0, 1])
+    found = training_loss(logits, labels, torch.ones(1), Loss(label_smoothing=0.3))
+    torch.testing.assert_close(found, functional.cross_entropy(logits[0], labels, label_smoothing=0.3))
+
+
 def test_unreadable_images_count_nowhere() -> None:
     logits, labels = torch.randn(2, 4, 3), torch.tensor([0, UNREADABLE, 2, 1])
     readable = labels != UNREADABLE

@@ -21,13 +21,13 @@ from msdnet import create_network
 from msdnet.data import Batch, DataConfig, Part
 from msdnet.data.folder import FolderData
 from msdnet.evaluation import BudgetPoint
-from msdnet.policy import METHODS
+from msdnet.policy import METHODS, judge_logits
 from msdnet.published import published_for
 from msdnet.report.charts import PAPER
 from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, draw, find_experiment, make_plan
 from msdnet.reproduce.drawing import figure_table, measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, averaged, budgeted, computed, envelope, sizes
-from msdnet.reproduce.measure import measure
+from msdnet.reproduce.measure import _points, measure
 from msdnet.reproduce.measurement import Measurement, Refused, check_each, read_measurement
 from msdnet.reproduce.subjects import Joint, Subject, Trained, trained_for
 from msdnet.reproduce.workshop import Failure
@@ -618,6 +618,16 @@ def test_a_budgeted_curve_ends_where_more_brings_nothing() -> None:
         20,
         25,
     ]
+
+
+def test_budgets_count_whole_layers_and_tell_what_is_computed() -> None:
+    logits = np.random.default_rng(0).normal(size=(60, 3, 4)).astype(np.float32)
+    judged = judge_logits(logits, np.arange(60) % 4, measures=("largest",))
+    lazy, whole = (6e6, 12e6, 40e6), (10e6, 20e6, 40e6)
+    for found in _points("a", judged, judged, lazy, whole, scale=1):  # type: ignore[arg-type]
+        shares = np.array(found.left) / 60
+        assert found.cost == pytest.approx(shares @ whole)
+        assert found.lazy_cost == pytest.approx(shares @ lazy)
 
 
 def test_a_figure_joins_points_in_the_order_of_their_cost_and_has_each_once() -> None:

@@ -142,7 +142,8 @@ def test_a_run_that_has_not_begun_refuses_another_start(first: Path, tmp_path: P
     for file in out.iterdir():
         if file.is_file() and file.name != RUN:
             file.unlink()
-    shutil.copy(run(tmp_path / "other", network=TINY, seed=9) / MODEL, before)
+    shutil.rmtree(before)
+    run(before, network=TINY, seed=9)
     options: dict[str, Any] = {"data": ColouredSquares(), "device": "cpu", "display": Display()}
     with pytest.raises(ValueError, match="before: other weights than the run was started with"):
         resume(out, **options)

@@ -112,6 +112,16 @@ def test_a_second_signal_ends_one_at_a_time_at_once(tmp_path: Path) -> None:
         list(together([job(tmp_path, 0, RECIPE, Twice())], at_once=1, device=CPU))
 
 
+def test_a_second_signal_of_another_kind_ends_it_at_once() -> None:
+    stop = StopSignal()
+    with stop.noted():
+        signal.raise_signal(signal.SIGTERM)
+        assert stop.number == signal.SIGTERM
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_whoever_stops_listening_stops_the_rest(tmp_path: Path) -> None:
     jobs = [job(tmp_path, 0), job(tmp_path, 1, dataclasses.replace(RECIPE, epochs=10_000))]
     for done in together(jobs, at_once=2, device=CPU):

@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 from torch.nn import functional
 
 from msdnet import MSDNetConfig, create_network
-from msdnet.data import UNREADABLE, Batch, DataConfig, Epoch, ImageData, Part, open_data
+from msdnet.data import UNREADABLE, Batch, DataConfig, Epoch, ImageData, Part, Shard, open_data
 from msdnet.data.folder import FolderData
 from msdnet.device import training_precision
 from msdnet.export.averaging import averaged
@@ -606,6 +607,126 @@ def test_best_is_chosen_on_held_out_images(tmp_path: Path) -> None:
     summary = run(tmp_path, recipe)
     means = [sum(line["held_out_accuracy"]) / 3 for line in metrics(tmp_path)]
     assert sum(summary.held_out_accuracy) / 3 == pytest.approx(max(means))
+
+
+def test_the_best_is_kept_though_later_epochs_are_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accuracies, seen = iter([0.2, 0.9, 0.5]), []
+
+    def judged(self: trainer_module.Trainer) -> tuple[float, ...]:
+        seen.append({name: tensor.clone() for name, tensor in self.step.result.state_dict().items()})
+        return (next(accuracies, 0.9),)
+
+    monkeypatch.setattr(trainer_module.Trainer, "_held_out_accuracy", judged)
+    summary = run(tmp_path, dataclasses.replace(QUICK, select="best"))
+    _, best, last, at_the_end = seen
+    assert all(torch.equal(tensor, best[name]) for name, tensor in weights(tmp_path).items())
+    assert all(torch.equal(tensor, best[name]) for name, tensor in at_the_end.items())
+    assert not all(torch.equal(tensor, best[name]) for name, tensor in last.items())
+    assert summary.held_out_accuracy == (0.9,)
+
+
+def test_the_held_out_images_are_looked_at_once_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def judged(_: trainer_module.Trainer) -> tuple[float, ...]:
+        looks.append(0.5)
+        return (0.5,)
+
+    monkeypatch.setattr(trainer_module.Trainer, "_held_out_accuracy", judged)
+    run(tmp_path, dataclasses.replace(QUICK, epochs=2))
+    assert len(looks) == 2
+
+
+def test_weight_decay_spares_what_it_is_told_to() -> None:
+    network = create_network(TINY, classes=3)
+    decays = {}
+    for wanted in (True, False):
+        optimiser = Optimiser(weight_decay=0.01, decay_norms_and_biases=wanted)
+        step = Step(network, dataclasses.replace(QUICK, optimiser=optimiser), (12, 12), precision=torch.float32)
+        decays[wanted] = {
+            parameter.ndim > 1: group["weight_decay"]
+            for group in step.optimiser.param_groups
+            for parameter in group["params"]
+        }
+    assert decays == {True: {True: 0.01, False: 0.01}, False: {True: 0.01, False: 0.0}}
+
+
+def test_the_average_moves_as_its_decay_says() -> None:
+    """By a tenth at most once it is under way: 9 / 10 at the first step, 9 / 11 at the second, ..., then 1 - 0.9."""
+    step = Step(create_network(TINY, classes=3), dataclasses.replace(QUICK, average_decay=0.9), (12, 12))
+    batch = Batch(torch.randn(8, 3, 12, 12), torch.arange(8) % 3)
+    assert step.average is not None
+    name = "heads.0.4.weight"
+    expected = step.network.state_dict()[name].clone()
+    for number in range(100):
+        step(batch, 0.05)
+        expected += max(9 / (10 + number), 0.1) * (step.network.state_dict()[name] - expected)
+    torch.testing.assert_close(step.average.state_dict()[name], expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("system", ["fractalnet", "stochastic"])
+def test_each_process_draws_for_its_own_share(system: str, tmp_path: Path) -> None:
+    drawn = {}
+    for rank in (0, 1):
+        torch.manual_seed(0)
+        step = make_step(SMALL_SYSTEMS[system], QUICK, ColouredSquares(side=32), torch.device("cpu"))
+        shard = Shard(rank, 2)
+        trainer_module.Trainer(step, ColouredSquares(), tmp_path, {}, seed=0, display=Display(), shard=shard)
+        assert step.random_numbers is not None
+        drawn[rank] = (step.random_numbers.initial_seed(), torch.initial_seed())
+    assert drawn[0][0] != drawn[1][0]
+    assert drawn[0][1] != drawn[1][1]
+    assert drawn[0][1] == 0, "the first draws as if it were alone"
+
+
+def test_what_fails_before_its_first_step_leaves_its_folder_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(self: Step, batch: Batch) -> None:  # noqa: ARG001
+        raise RuntimeError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Step, "_compute", no_memory)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            run(tmp_path / "run")
+    run(tmp_path / "run", QUICK.in_batches(8))
+
+
+def test_what_fails_later_keeps_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute, steps = Step._compute, iter(range(10))
+
+    def fails_later(self: Step, batch: Batch) -> None:
+        if next(steps) == 2:
+            raise RuntimeError("out of memory")
+        compute(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Step, "_compute", fails_later)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            run(tmp_path / "run")
+    with pytest.raises(ValueError, match="holds a run already"):
+        run(tmp_path / "run", seed=1)
+
+
+def test_a_network_of_another_run_is_not_taken_for_the_runs_own(tmp_path: Path) -> None:
+    run(tmp_path / "one")
+    run(tmp_path / "other", seed=1)
+    shutil.copy(tmp_path / "other" / "model.safetensors", tmp_path / "one")
+    with pytest.raises(ValueError, match=r"model\.safetensors: made with another seed: 1 in the model, 0 in the run"):
+        load_run(tmp_path / "one", data=ColouredSquares())
+    (tmp_path / "stale").mkdir()
+    shutil.copy(tmp_path / "other" / "model.safetensors", tmp_path / "stale")
+    with pytest.raises(ValueError, match=r"holds what a run has made, without its run\.json"):
+        run(tmp_path / "stale")
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    numbers: dict[str, Any] = {"epochs": np.int64(1), "batch_size": np.int32(16)}
+    recipe = Recipe(**numbers, optimiser=Optimiser(learning_rate=np.float32(0.125)))  # type: ignore[arg-type]
+    run(tmp_path, recipe, seed=np.int64(3))
+    facts = read_run(tmp_path)
+    assert (facts["seed"], facts["recipe"]["epochs"], facts["recipe"]["optimiser"]["learning_rate"]) == (3, 1, 0.125)
+    json.dumps(dataclasses.asdict(DataConfig(subset=np.int64(30), held_out_seed=np.int64(1))))  # type: ignore[arg-type]
 
 
 def test_evaluates_as_often_as_asked_and_at_the_end(tmp_path: Path) -> None:

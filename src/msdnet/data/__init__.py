@@ -5,7 +5,7 @@ from typing import get_args
 
 import torch
 
-from msdnet.checks import check_choice, check_number, check_whole
+from msdnet.checks import check_choice, check_number, check_whole, keep_checked
 from msdnet.data.arrays import ArrayData
 from msdnet.data.base import UNREADABLE, Batch, Epoch, ImageData, Normalisation, Shard, UnreadableImageError
 from msdnet.data.cifar import CifarData
@@ -55,14 +55,12 @@ class DataConfig:
     def __post_init__(self) -> None:
         check_choice("dataset", self.dataset, [*CIFAR, FOLDER])
         check_choice("unreadable", self.unreadable, get_args(Unreadable))
-        for name in ("held_out", "subset", "resize"):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name))
+        given = [name for name in ("held_out", "subset", "resize") if getattr(self, name) is not None]
+        keep_checked(self, check_whole, *given, "crop_size")
         if self.workers is not None:
-            check_whole("workers", self.workers, at_least=0)
-        check_whole("held_out_seed", self.held_out_seed, at_least=0)
-        check_whole("crop_size", self.crop_size)
-        check_number("colour_jitter", self.colour_jitter, low=0, high=1)
+            keep_checked(self, check_whole, "workers", at_least=0)
+        keep_checked(self, check_whole, "held_out_seed", at_least=0)
+        keep_checked(self, check_number, "colour_jitter", low=0, high=1)
         if self.dataset == FOLDER and data_root(self.root) is None:
             raise ValueError("no folder of images is named: --data (in Python, root) or MSDNET_DATA must name it")
 

@@ -71,6 +71,8 @@ class ArrayData(ImageData):
         numbers = labels.astype(np.int64)
         self._labels = {part: torch.tensor(numbers[chosen]).to(self.device) for part, chosen in rows.items()}
         self.normalisation = normalisation or _measured(self._images["train"])
+        if len(self.normalisation.mean) != channels:
+            raise ValueError(f"normalisation is of {len(self.normalisation.mean)} channels, and images have {channels}")
         # (N, height + 2 padding, width + 2 padding, channels): padded once, so that a crop is nothing but an index.
         self._padded = functional.pad(self._images["train"], (0, 0, *[self._padding] * 4)).to(self.device)
 
@@ -144,11 +146,14 @@ def _pixels(images: NDArray[Any]) -> Tensor:
 
 
 def _measured(images: Tensor) -> Normalisation:
-    """Means and standard deviations of the channels of (N, height, width, channels)."""
-    sums = torch.zeros(2, images.shape[-1], dtype=torch.float64)
+    """Means and standard deviations of the channels of (N, height, width, channels).
+
+    Runs know their data by these, so that they must not depend on how many threads add up: numpy has one.
+    """
+    sums = np.zeros((2, images.shape[-1]))
     for start in range(0, len(images), IMAGES_AT_A_TIME):
-        pixels = images[start : start + IMAGES_AT_A_TIME].double() / 255
-        sums += torch.stack([pixels.sum((0, 1, 2)), pixels.square().sum((0, 1, 2))])
-    mean, square = sums / images[..., 0].numel()
-    std = (square - mean.square()).clamp(min=0).sqrt().clamp(min=LEAST_STD)
+        pixels = images[start : start + IMAGES_AT_A_TIME].numpy().astype(np.float64)
+        sums += [pixels.sum((0, 1, 2)), np.square(pixels).sum((0, 1, 2))]
+    mean, square = sums / images[..., 0].numel() / [[255], [255**2]]
+    std = np.sqrt(np.maximum(square - np.square(mean), 0)).clip(min=LEAST_STD)
     return Normalisation(tuple(mean.tolist()), tuple(std.tolist()))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from msdnet.bundle import ImageSpec
-from msdnet.checks import check_whole
+from msdnet.checks import check_whole, keep_checked, numbers
 from msdnet.files import Part, fingerprint
 
 __all__ = [
@@ -69,6 +69,12 @@ class Normalisation:
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        keep_checked(self, numbers, "mean", low=0)
+        keep_checked(self, numbers, "std", low=1e-9)
+        if len(self.mean) != len(self.std):
+            raise ValueError(f"mean and std must be of as many channels, got {len(self.mean)} and {len(self.std)}")
 
     def __call__(self, pixels: Tensor) -> Tensor:
         """Bytes (N, channels, height, width), or numbers as large, to normalised ones, in the same memory layout."""

@@ -33,8 +33,11 @@ def augmented_batches(data: ImageData, recipe: Recipe, epoch: Epoch) -> Iterator
     """
     augmentation = recipe.augmentation
     wanted = augmentation.distort or augmentation.erase or augmentation.mixes
-    active = wanted and epoch.number < augmentation.until * recipe.epochs
-    length = batches_at_once(epoch, data.image_shape) if active else 1
+    active = wanted and epoch.number < round(
+        augmentation.until * recipe.epochs, 9
+    )  # 0.07 of 100 is 7, not a little more
+    of_each = max(math.prod(data.image_shape), len(data.classes))  # numbers: pixels, or shares of the classes
+    length = batches_at_once(epoch, (of_each,)) if active else 1
     begin = epoch.first - epoch.first % length
     for first, run in zip(count(begin, length), in_runs(data.training_batches(replace(epoch, first=begin)), length)):
         images, labels = run[0] if len(run) == 1 else map(torch.cat, zip(*run, strict=True))
@@ -168,8 +171,9 @@ def _stretch(pixels: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
 
 
 def _rotate(pixels: Tensor, level: Tensor) -> Tensor:
-    angle = level.flatten() * math.radians(45)
-    return _move(pixels, angle.cos(), -angle.sin(), angle.sin(), angle.cos())
+    angle, (height, width) = level.flatten() * math.radians(45), pixels.shape[2:]
+    # Across is measured in halves of the width, down in halves of the height.
+    return _move(pixels, angle.cos(), -angle.sin() * height / width, angle.sin() * width / height, angle.cos())
 
 
 def _shear_across(pixels: Tensor, level: Tensor) -> Tensor:

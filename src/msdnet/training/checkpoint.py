@@ -15,10 +15,11 @@ import safetensors.torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from msdnet.errors import DamagedError, NewerFormatError, newer_format
+from msdnet.checks import check_same
+from msdnet.errors import DamagedError, NewerFormatError, newer_format, of_file
 from msdnet.writing import write_atomically
 
-__all__ = ["load_facts", "load_tensors", "save_tensors"]
+__all__ = ["check_same_run", "load_facts", "load_tensors", "save_tensors"]
 
 # The version of what is inside; a file of a newer one is refused.
 FORMAT = 1
@@ -43,6 +44,14 @@ def load_facts(path: Path) -> dict[str, Any]:
     """What is written beside the tensors, which are not read."""
     with _opened(path) as file:
         return _facts(path, file)
+
+
+def check_same_run(path: Path, known: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Refuse a file that was written, as it says itself, by another run than that whose facts these are."""
+    with of_file(path):
+        for name in ("network", "recipe", "seed"):
+            both = known.get(name), facts[name]
+            check_same(f"made with another {name}", *both, places=(f"in the {path.stem}", "in the run"))
 
 
 @contextmanager

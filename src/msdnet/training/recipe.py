@@ -40,9 +40,9 @@ class Optimiser:
     """Whether weight decay reaches BN and biases as well."""
 
     def __post_init__(self) -> None:
-        check_number("learning_rate", self.learning_rate, low=0, above=True)
-        check_number("momentum", self.momentum, low=0, high=1, below=True)
-        check_number("weight_decay", self.weight_decay, low=0)
+        keep_checked(self, check_number, "learning_rate", low=0, above=True)
+        keep_checked(self, check_number, "momentum", low=0, high=1, below=True)
+        keep_checked(self, check_number, "weight_decay", low=0)
         check_flag("nesterov", self.nesterov)
         check_flag("decay_norms_and_biases", self.decay_norms_and_biases)
         if self.nesterov and self.momentum == 0:
@@ -65,8 +65,8 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(ScheduleKind))
-        check_number("warmup_epochs", self.warmup_epochs, low=0)
-        check_number("drop_factor", self.drop_factor, low=0, high=1, above=True)
+        keep_checked(self, check_number, "warmup_epochs", low=0)
+        keep_checked(self, check_number, "drop_factor", low=0, high=1, above=True)
         keep_checked(self, numbers, "drop_epochs", low=0)
         if self.drop_epochs and self.kind != "steps":
             raise ValueError(f'drop_epochs belong to the kind "steps", got them with {self.kind!r}')
@@ -93,7 +93,7 @@ class ExitWeights:
         if self.given is not None:
             keep_checked(self, numbers, "given", low=0)
         if self.first is not None:
-            check_number("first", self.first, low=0, above=True)
+            keep_checked(self, check_number, "first", low=0, above=True)
 
     @property
     def budgets(self) -> Exponential | Uniform | Samples | None:
@@ -115,8 +115,8 @@ class Distillation:
     half, and they the others: it would be too far ahead of those."""
 
     def __post_init__(self) -> None:
-        check_number("weight", self.weight, low=0)
-        check_number("temperature", self.temperature, low=0, above=True)
+        keep_checked(self, check_number, "weight", low=0)
+        keep_checked(self, check_number, "temperature", low=0, above=True)
         check_choice("teacher", self.teacher, get_args(Teacher))
 
     @property
@@ -139,9 +139,9 @@ class Loss:
     config's `averaging`), in which the exits before stand as they are. It is what the network then answers with."""
 
     def __post_init__(self) -> None:
-        check_number("label_smoothing", self.label_smoothing, low=0, high=1)
+        keep_checked(self, check_number, "label_smoothing", low=0, high=1)
         if self.boosting is not None:
-            check_number("boosting", self.boosting, low=0, high=8)
+            keep_checked(self, check_number, "boosting", low=0, high=8)
         check_flag("balance_gradients", self.balance_gradients)
 
 
@@ -161,8 +161,7 @@ class Augmentation:
     """Share of the epochs after which images come as the data give them, to end on what the network is for."""
 
     def __post_init__(self) -> None:
-        for name in ("distort", "erase", "mixup", "cutmix", "until"):
-            check_number(name, getattr(self, name), low=0, high=1)
+        keep_checked(self, check_number, "distort", "erase", "mixup", "cutmix", "until", low=0, high=1)
         if self.mixup + self.cutmix > 1:
             raise ValueError(f"mixup and cutmix must be at most 1 together, got {self.mixup} and {self.cutmix}")
 
@@ -194,10 +193,8 @@ class Recipe:
     """The result: the weights of the last epoch, or the best on the held-out images (mean accuracy of the exits)."""
 
     def __post_init__(self) -> None:
-        check_whole("epochs", self.epochs)
-        check_whole("batch_size", self.batch_size)
-        check_whole("evaluate_every", self.evaluate_every)
-        check_number("average_decay", self.average_decay, low=0, high=1, below=True)
+        keep_checked(self, check_whole, "epochs", "batch_size", "evaluate_every")
+        keep_checked(self, check_number, "average_decay", low=0, high=1, below=True)
         check_choice("select", self.select, get_args(Selection))
         for name, kind in (
             ("optimiser", Optimiser),

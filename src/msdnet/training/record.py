@@ -20,7 +20,7 @@ from msdnet.errors import FileError, of_file
 from msdnet.files import in_words
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.tables import from_mapping, read_as, read_table
-from msdnet.training.checkpoint import load_tensors
+from msdnet.training.checkpoint import check_same_run, load_tensors
 from msdnet.training.recipe import Recipe
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary
 
@@ -110,7 +110,8 @@ def load_run(
             raise FileNotFoundError(f"{folder}: the run is finished, but its {MODEL} is gone; {again}")
         raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
     torch_device = pick_device(device)
-    weights, _ = load_tensors(folder / MODEL)
+    weights, known = load_tensors(folder / MODEL)
+    check_same_run(folder / MODEL, known, facts)
     network = empty_network(NetworkConfig.from_dict(facts["network"]))
     network.load_state_dict(weights)
     images = (data or reopen(facts, root, None, unreadable, torch_device)) if open_data else None

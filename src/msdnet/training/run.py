@@ -97,7 +97,7 @@ def train(
     _check_system()
     folder = Path(out)
     _check_free(folder)
-    _check_numbers(seed, checkpoint_seconds)
+    seed = _checked_seed(seed, checkpoint_seconds)
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     here = _conditions(device, display=display, stop=stop, checkpoint_seconds=checkpoint_seconds)
     with ALONE:
@@ -116,7 +116,8 @@ def train(
         _claim(folder, facts)
     wait_for_all()
     with _locked(folder, here.shard):
-        summary = trainer.run()
+        with _free_again_if_nothing_was_done(folder, trainer):
+            summary = trainer.run()
         return _tested(folder, summary, images, chosen, here.device) if test else summary
 
 
@@ -142,7 +143,7 @@ def resume(
     """
     folder = Path(out)
     facts = read_run(folder)
-    _check_numbers(facts["seed"], checkpoint_seconds)
+    _checked_seed(facts["seed"], checkpoint_seconds)
     finished = read_summary(folder) if is_finished(folder) else None
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
@@ -359,15 +360,16 @@ def _check_free(folder: Path) -> None:
         read_run(folder)  # what is no run cannot be gone on with, and says what can be done
     if (folder / CHECKPOINT).exists() or (folder / RUN).exists():
         raise ValueError(f"{folder}: holds a run already; go on with it by --resume {folder}, or choose another folder")
-    if is_finished(folder):  # by what another run left behind
+    if is_finished(folder) or (folder / MODEL).exists():  # by what another run left behind
         raise ValueError(f"{folder}: holds what a run has made, without its {RUN}; choose another folder")
 
 
-def _check_numbers(seed: int, checkpoint_seconds: float) -> None:
-    check_whole("seed", seed, at_least=0)
+def _checked_seed(seed: int, checkpoint_seconds: float) -> int:
+    seed = check_whole("seed", seed, at_least=0)
     if seed >= 2**32:
         raise ValueError(f"seed must be below {2**32}, got {seed}")
     check_number("checkpoint_seconds", checkpoint_seconds, low=0)
+    return seed
 
 
 def _claim(folder: Path, facts: dict[str, Any]) -> None:
@@ -379,6 +381,17 @@ def _claim(folder: Path, facts: dict[str, Any]) -> None:
         write_atomically(folder / RUN, _text(facts), new=True)
     except FileExistsError:
         _check_free(folder)
+
+
+@contextmanager
+def _free_again_if_nothing_was_done(folder: Path, trainer: Trainer) -> Iterator[None]:
+    """What fails before its first step is done, for want of memory say, is tried again with other options."""
+    try:
+        yield
+    except Exception:
+        if trainer.leads and not trainer.begun and not (folder / CHECKPOINT).exists():
+            (folder / RUN).unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

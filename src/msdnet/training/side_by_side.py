@@ -92,7 +92,8 @@ class StopSignal:
 
         def note(number: int, _frame: FrameType | None) -> None:
             self.number = number
-            signal.signal(number, before[number])
+            for either, handler in before.items():
+                signal.signal(either, handler)
 
         handlers = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         # None is a handler that was there before Python, which could not be put back.

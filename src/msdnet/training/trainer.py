@@ -16,12 +16,11 @@ import torch
 from torch import Tensor
 
 from msdnet.amounts import counted
-from msdnet.checks import check_same
 from msdnet.data.base import Batch, Epoch, ImageData, Shard
 from msdnet.errors import of_file
 from msdnet.tables import make_tuples
 from msdnet.training.augmentation import augmented_batches
-from msdnet.training.checkpoint import load_tensors, save_tensors
+from msdnet.training.checkpoint import check_same_run, load_tensors, save_tensors
 from msdnet.training.display import Display, EpochFigures, MetricsFile
 from msdnet.training.distributed import from_first, largest_of_all, wait_for_all
 from msdnet.training.evaluation import accuracies_on
@@ -111,10 +110,17 @@ class Trainer:
                 f"batch_size must be a multiple of the {shard.world} processes, got {self.recipe.batch_size}"
             )
         self.progress = _Progress()
+        self._draw_apart()
+        self._newest: tuple[float, ...] | None = None
         self._best: dict[str, Tensor] = {}
         self._losses = torch.zeros(self.steps, device=step.device)
         self._checked = 0
         self._stop = stop or StopSignal()
+
+    @property
+    def begun(self) -> bool:
+        """Whether a step has been done."""
+        return self.progress.epoch > 0 or self.progress.step > 0
 
     @property
     def leads(self) -> bool:
@@ -130,10 +136,8 @@ class Trainer:
         """Go on from the folder's checkpoint."""
         path = self.folder / CHECKPOINT
         tensors, facts = load_tensors(path)
+        check_same_run(path, facts, self.facts)
         with of_file(path):
-            for name in ("network", "recipe", "seed"):
-                both = facts.get(name), self.facts[name]
-                check_same(f"made with another {name}", *both, places=("in the checkpoint", "in the run"))
             if tuple(tensors["held_out_indices"].tolist()) != self.data.held_out_indices:
                 raise ValueError("made with other data: another set of images was held out")
         self.step.load_state(tensors)
@@ -147,6 +151,16 @@ class Trainer:
             self.step.random_numbers.set_state(tensors[self._random_state])
         if _TORCH_RANDOM_STATE in tensors:
             torch.set_rng_state(tensors[_TORCH_RANDOM_STATE])
+        self._draw_apart()
+
+    def _draw_apart(self) -> None:
+        """Of several processes, each draws by itself for its share of a batch; the first as if it were alone."""
+        if self.leads:
+            return
+        turn = (self.seed * 1_000_003 + self.progress.epoch * self.steps + self.progress.step) * 1_009 + self.shard.rank
+        torch.manual_seed(turn % 2**63)
+        if self.step.random_numbers is not None:
+            self.step.random_numbers.manual_seed(turn % 2**63)
 
     def run(self) -> Summary:
         """Train to the end; the test images are never looked at."""
@@ -233,7 +247,7 @@ class Trainer:
     def _evaluate_held_out(self) -> tuple[float, ...] | None:
         accuracies = None
         if self.leads:
-            accuracies = self._held_out_accuracy()
+            accuracies = self._newest = self._held_out_accuracy()
             mean = sum(accuracies) / len(accuracies)
             if self.recipe.select == "best" and mean > self.progress.best:
                 self.progress.best = mean
@@ -323,15 +337,16 @@ class Trainer:
         return from_first(cast(Summary, summary))
 
     def _summarise(self) -> Summary:
-        network = self.step.result
+        network, newest = self.step.result, self._newest
         if self._best:
             network.load_state_dict(self._best)
+            newest = None
         seconds = self.progress.seconds + time.monotonic() - self._started
         cuda = self.step.device.type == "cuda"
         summary = Summary(
             folder=str(self.folder),
             epochs=self.recipe.epochs,
-            held_out_accuracy=self._held_out_accuracy(),
+            held_out_accuracy=newest or self._held_out_accuracy(),
             test_accuracy=None,
             costs=network.costs(self.data.image_shape[1:]),
             parameters=network.parameter_count,
