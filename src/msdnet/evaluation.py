@@ -269,7 +269,7 @@ def evaluate(
     - unreadable: an image that cannot be read ends it (`fatal`), or is warned of and left out (`skip`)
     - progress: told how many images are done
     """
-    _check(model, data)
+    check_fits(model, data)
     check_choice("unreadable", unreadable, get_args(Unreadable))
     rows = model.engine.best_batch if batch is None else check_whole("batch", batch)
     unread: dict[int, str] = {}
@@ -307,13 +307,19 @@ def _judged(said: NDArray[np.floating], labels: NDArray[np.int64], measure: Meas
     }
 
 
-def _check(model: Model, data: Labelled) -> None:
+def check_fits(model: Model, data: Labelled) -> None:
+    """Refuse images that the model cannot be evaluated on."""
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be one that msdnet.load has loaded, got {model!r}")
     if not isinstance(data, Labelled):
         kind = type(data).__name__
         raise TypeError(
             f"data must be Labelled, as msdnet.files.open_labelled finds them or you make them, got a {kind}"
         )
-    data.check_for(model.classes)
+    try:
+        data.check_for(model.classes)
+    except ValueError as error:
+        raise ValueError(f"{model.manifest.name}: {error}") from error
     if not len(data):
         raise ValueError(f"{data.name}: no images to evaluate on")
 

@@ -20,10 +20,11 @@ import typer
 from PIL import Image
 
 import msdnet
-from msdnet import MSDNetConfig, cli
+from msdnet import MSDNetConfig, cli, samples
 from msdnet.bundle import ImageSpec
 from msdnet.cli import app
 from msdnet.data.folder import FolderData
+from msdnet.evaluation import evaluate
 from msdnet.export import export_network
 from msdnet.extras import BROUGHT_BY, install
 from msdnet.networks import create_network
@@ -304,6 +305,17 @@ def test_who_forgot_to_name_the_data_is_told_what_is_taken(tmp_path: Path, monke
     monkeypatch.delenv("MSDNET_DATA", raising=False)
     refused = run_here("train", "fast", "--image-size", "64", "--out", str(tmp_path / "run"))
     assert refused.stderr == "msdnet: --image-size is of no use for cifar100, which is taken where no --data is named\n"
+
+
+def test_models_that_do_not_fit_the_images_are_told_of_before_any_has_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("msdnet.evaluation.every_exit", lambda *_: pytest.fail("a model was asked"))
+    refused = run_here("evaluate", "cifar10-small", "cifar100-anytime", "--data", "samples")
+    assert refused.stderr.startswith("msdnet: cifar100-anytime: ")
+    assert "10 classes (airplane, automobile, bird, ...) where the model knows 100" in refused.stderr
+    with pytest.raises(TypeError, match=r"model must be one that msdnet\.load has loaded, got 'cifar10-small'"):
+        evaluate("cifar10-small", samples.cifar10())  # type: ignore[arg-type]
 
 
 def test_samples_are_of_cifar10() -> None:

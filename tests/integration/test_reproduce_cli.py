@@ -157,8 +157,9 @@ def test_a_plan_says_that_nothing_is_to_be_trained_and_which_ensembles_are_to_be
         folder.mkdir(parents=True)
         (folder / "summary.json").touch()
     told = run(*plan).stdout.splitlines()
-    assert told[-2:] == [
+    assert told[-3:] == [
         "Nothing to train.",
+        f"Before that, {len(ensemble.members)} runs of these must be mended or removed: see above.",  # they are empty
         f"Ensembles to measure, by the runs of all their members in {tmp_path / 'runs'}: {ensemble.name}",
     ]
     assert json.loads(run(*plan, "--json").stdout)["ensembles"] == [ensemble.name]
@@ -344,6 +345,33 @@ def test_a_plan_tells_that_cifar_is_not_where_it_will_be_looked_for(
         assert told.stderr.endswith("; this plan is made as if it were there\n")
     monkeypatch.delenv("MSDNET_DATA")
     assert run(*plan).stderr == ""
+
+
+def test_options_that_change_nothing_make_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msdnet.reproduce.plan._training_seconds", lambda *_: 1.0)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    plan = ["anytime-cifar10", "--plan", "--only", "resnet_mc", *places]
+    assert "a try" not in run(*plan, "--epochs", "100", "--batch-size", "256").stdout
+    assert "(a try: 99 epochs);" in run(*plan, "--epochs", "99", "--batch-size", "256").stdout
+
+
+def test_a_plan_tells_of_runs_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photos = paint_photos(tmp_path / "photos", images=30)
+    places = ["--results", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    small = ["--epochs", "1", "--batch-size", "8", "--only", "imagenet_resnet_10", "--data", str(photos), *places]
+    monkeypatch.setenv("MSDNET_KERNELS", "torch")
+    assert run("budgeted-imagenet", *small, "--subset", "16").returncode == 0
+    next((tmp_path / "results").rglob("imagenet_resnet_10.json")).unlink()
+    told = run("budgeted-imagenet", *small, "--subset", "16", "--plan").stdout
+    assert "imagenet_resnet_10           trained" in told
+    assert "must be mended" not in told
+    told = run("budgeted-imagenet", *small, "--plan").stdout
+    assert "imagenet_resnet_10: trained in another way" in told
+    assert "images: training images: 16 in the run, 54 in this experiment" in told
+    assert "Before that, 1 run of these must be mended or removed" in told
+    model = next((tmp_path / "runs").rglob("model.safetensors"))
+    model.write_bytes(model.read_bytes()[:100])
+    assert "not a whole safetensors file" in run("budgeted-imagenet", *small, "--subset", "16", "--plan").stdout
 
 
 def test_a_plan_counts_the_images_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -521,6 +521,7 @@ def measured(
         ({"held_out_accuracy": [None, 0.5]}, "each of held_out_accuracy must be a number"),
         ({"held_out_accuracy": [float("nan"), 0.5]}, "each of held_out_accuracy must be at least 0"),
         ({"costs": [-5, 3]}, "each of costs must be at least 1, got -5"),
+        ({"whole_costs": [5, 3]}, "whole_costs must not fall from one exit to the next"),
         ({"whole_costs": []}, "whole_costs must have an entry for each of 2 exits, got 0"),
         ({"points": None}, "points must be a list, got nothing"),
         ({"test_accuracy": None}, "test_accuracy must be a list, got nothing"),

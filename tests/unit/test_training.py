@@ -720,6 +720,11 @@ def test_a_network_of_another_run_is_not_taken_for_the_runs_own(tmp_path: Path) 
         run(tmp_path / "stale")
 
 
+def test_data_are_no_path(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="data must be a DataConfig, which says where images are, or ImageData, got 'd"):
+        run(tmp_path, data="data/")
+
+
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     numbers: dict[str, Any] = {"epochs": np.int64(1), "batch_size": np.int32(16)}
     recipe = Recipe(**numbers, optimiser=Optimiser(learning_rate=np.float32(0.125)))  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def evaluate(
     Example: msdnet evaluate bundles/first --data cifar/
     """
     import msdnet
-    from msdnet.evaluation import best_of
+    from msdnet.evaluation import best_of, check_fits
     from msdnet.policy import usual_budgets
 
     loaded = [msdnet.load(name, engine=engine) for name in model]
@@ -106,6 +106,8 @@ def evaluate(
     wanted = None if budgets is None else _parse(budgets, loaded, whole)
     images = open_images(loaded, data, dataset, part)
     refuse_for_pixels(images, {"--skip-unreadable": skip_unreadable})
+    for each in loaded:  # before any of them has answered
+        check_fits(each, images)
     evaluations = [_evaluate(one, images, skip_unreadable, quiet=as_json) for one in loaded]
     asked = usual_budgets(_costs(loaded[0], whole)) if wanted is None else wanted
     points = [_points(one, asked, whole) for one in evaluations]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from msdnet.amounts import counted
 from msdnet.cli.claims import claims_as_values, judged, show_claims
 from msdnet.cli.gallery import show_gallery
 from msdnet.cli.names import complete_models
@@ -115,8 +116,8 @@ def reproduce(
         refuse_useless("a list", typed(context, besides=OF_LISTS))
         _list(name, as_json)
         return
-    place = "reproduction" if {epochs, batch_size, subset} == {None} else "try"
-    results, runs = _folder(results, "results", place), _folder(runs, "runs", place)
+    epochs, batch_size = _unusual(name, epochs, batch_size)
+    results, runs = _folders(results, runs, is_try={epochs, batch_size, subset} != {None})
     drawn = figures or results / "figures"
     if name == GALLERY:
         refuse_useless(name, typed(context, besides=OF_GALLERIES))
@@ -152,6 +153,21 @@ def _check_mode(name: str | None, list_all: bool, plan: bool, draw: bool, only: 
         raise ValueError(f"{'--plan' if plan else '--draw'} needs an experiment: msdnet reproduce --list names them")
     if draw:
         refuse_useless("--draw, which draws all that there is", {"--only": only})
+
+
+def _unusual(name: str, epochs: int | None, batch_size: int | None) -> tuple[int | None, int | None]:
+    """What an experiment has anyway makes no try of it."""
+    from msdnet.reproduce import EXPERIMENTS
+
+    if name not in EXPERIMENTS or epochs is batch_size is None:
+        return epochs, batch_size
+    usual = EXPERIMENTS[name].whole_recipe
+    return None if epochs == usual.epochs else epochs, None if batch_size == usual.batch_size else batch_size
+
+
+def _folders(results: Path | None, runs: Path | None, *, is_try: bool) -> tuple[Path, Path]:
+    place = "try" if is_try else "reproduction"
+    return _folder(results, "results", place), _folder(runs, "runs", place)
 
 
 def _folder(given: Path | None, kind: str, place: str) -> Path:
@@ -326,13 +342,16 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
     from msdnet.reproduce import ensembles_to_measure, make_plan
     from msdnet.training.display import duration
     from msdnet.training.distributed import is_first
+    from msdnet.training.record import describe_data
 
     images, found = experiment.training_images, []
     assumed = "" if experiment.images_known else ", ImageNet's, since no folder is named (--data)"
     workshop.tell(f"{experiment.title}; training images: {images:,}{assumed}")
     if is_first() and workshop.data.root is None:
         _tell_of_missing(experiment.dataset)
-    for planned in make_plan(experiment, workshop.shelf, chosen, device=workshop.device):
+    named = workshop.data.root is not None and experiment.images_known
+    known = describe_data(workshop.opened) if named else None
+    for planned in make_plan(experiment, workshop.shelf, chosen, images=known, device=workshop.device):
         found.append(planned)
         took = "" if planned.standing in ("measured", "trained") else f"{duration(planned.seconds):>9}"
         why = "  (measured; an ensemble needs the network itself)" if planned.asked_by_ensemble else ""
@@ -352,6 +371,8 @@ def _plan(experiment: "Experiment", workshop: "Workshop", chosen: list["Subject"
         if total
         else "\nNothing to train."
     )
+    if unusable := sum(bool(planned.damage) for planned in found):
+        workshop.tell(f"Before that, {counted(unusable, 'run')} of these must be mended or removed: see above.")
     if names:
         workshop.tell(f"Ensembles to measure, by the runs of all their members in {workshop.runs}: {', '.join(names)}")
 

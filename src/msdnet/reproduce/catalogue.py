@@ -10,7 +10,7 @@ from msdnet.reproduce.experiment import Experiment
 from msdnet.reproduce.gallery import GALLERY
 from msdnet.reproduce.imagenet import anytime_imagenet, budgeted_imagenet
 from msdnet.reproduce.studies import ablation_experiment, prior_experiment, why_experiment
-from msdnet.training import load_recipe
+from msdnet.training import Recipe, load_recipe
 
 __all__ = ["EXPERIMENTS", "Entry", "find_experiment"]
 
@@ -26,6 +26,11 @@ class Entry(NamedTuple):
     batch_size: int | None = None
     """Other than the recipe's."""
     of_folder: bool = False
+
+    @property
+    def whole_recipe(self) -> Recipe:
+        """The recipe as this experiment has it."""
+        return load_recipe(self.recipe).changed(epochs=self.epochs, batch_size=self.batch_size)
 
 
 EXPERIMENTS: dict[str, Entry] = {
@@ -53,8 +58,5 @@ def find_experiment(
     if name not in EXPERIMENTS:
         raise ValueError(f"unknown experiment {name!r}; {did_you_mean(name, [*EXPERIMENTS, GALLERY])}")
     entry = EXPERIMENTS[name]
-    recipe = load_recipe(entry.recipe).changed(
-        epochs=entry.epochs if epochs is None else epochs,
-        batch_size=entry.batch_size if batch_size is None else batch_size,
-    )
+    recipe = entry.whole_recipe.changed(epochs=epochs, batch_size=batch_size)
     return entry.build(recipe, classes) if entry.of_folder else entry.build(recipe)

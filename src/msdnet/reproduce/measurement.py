@@ -82,6 +82,8 @@ class Measurement:
                     check_whole(f"each of {name}", value)
                 else:
                     check_number(f"each of {name}", value, low=0, high=1)
+            if name.endswith("costs") and list(values) != sorted(values):
+                raise ValueError(f"{name} must not fall from one exit to the next, got {values}")
         self._check_tables()
         points = (p if isinstance(p, BudgetPoint) else from_mapping(BudgetPoint, p, "a point") for p in self.points)
         object.__setattr__(self, "points", tuple(points))

@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,32 +40,36 @@ class Planned:
 
 
 def make_plan(
-    experiment: Experiment, shelf: Shelf, subjects: Sequence[Subject] | None = None, *, device: str | None = None
+    experiment: Experiment,
+    shelf: Shelf,
+    subjects: Sequence[Subject] | None = None,
+    *,
+    images: dict[str, Any] | None = None,
+    device: str | None = None,
 ) -> Iterator[Planned]:
     """Every network of the experiment, or of some subjects of it; a few steps tell how long the missing ones take.
 
     An ensemble asks its members themselves: until it is measured it takes more than their results.
+
+    - images: what `describe_data` says of those to train on, if they are known: a run on others counts as damaged
     """
     wanted = experiment.subjects if subjects is None else subjects
     networks = {trained.name: trained for subject in wanted for trained in trained_for(subject)}
     to_ask = {trained for ensemble in ensembles_to_measure(shelf, wanted) for trained in ensemble.members}
-    images, torch_device = experiment.training_images, pick_device(device)
+    training_images, torch_device = experiment.training_images, pick_device(device)
     join_processes(torch_device)
     times: dict[Trained, float] = {}  # those that differ in their seeds alone take the same
     for trained in networks.values():
         known = shelf.standing(trained)
         standing = shelf.training_standing(trained) if trained in to_ask else known
+        damage = "" if standing == "measured" else shelf.fault_of(trained, images)
         if standing in ("measured", "trained"):
-            yield Planned(trained.name, known, 0.0)
+            yield Planned(trained.name, known, 0.0, damage=damage)
             continue
         alike = replace(trained, name="", seed=0)
         if alike not in times:
-            times[alike] = _training_seconds(trained, experiment.side, images, torch_device)
-        share, damage = 0.0, ""
-        try:
-            share = shelf.share_trained(trained)
-        except ValueError as error:
-            damage = shelf.reason(trained, error)
+            times[alike] = _training_seconds(trained, experiment.side, training_images, torch_device)
+        share = 0.0 if damage else shelf.share_trained(trained)
         yield Planned(trained.name, standing, (1 - share) * times[alike], known == "measured", damage)
 
 

@@ -16,9 +16,9 @@ from msdnet.reproduce.measurement import Measurement, Refused, read_measurement
 from msdnet.reproduce.subjects import Subject, Trained, trained_for
 from msdnet.reproduce.timekeeping import machine_seconds
 from msdnet.training import is_finished
-from msdnet.training.checkpoint import load_facts
+from msdnet.training.checkpoint import check_same_run, load_facts
 from msdnet.training.record import defined_by, read_run, read_summary
-from msdnet.training.trainer import CHECKPOINT
+from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY
 
 __all__ = ["Shelf", "Standing"]
 
@@ -95,8 +95,24 @@ class Shelf:
                 check_same(hint, in_words(found), in_words(images), places=("in the results", "in the data"))
         refused.tell()
 
-    def check_run(self, trained: Trained, images: dict[str, Any]) -> None:
-        """Refuse a run that was made for something else, or on other images."""
+    def fault_of(self, trained: Trained, images: dict[str, Any] | None) -> str:
+        """What keeps its run from being used, if anything does; images are compared if they are known."""
+        run = self.run_of(trained)
+        if not any((run / name).exists() for name in (RUN, CHECKPOINT, SUMMARY)):
+            return ""
+        try:
+            self.check_run(trained, images)
+            if is_finished(run):
+                read_summary(run)
+                check_same_run(run / MODEL, load_facts(run / MODEL), read_run(run))
+            else:
+                self.progress(trained)
+        except (ValueError, OSError) as error:
+            return self.reason(trained, error)
+        return ""
+
+    def check_run(self, trained: Trained, images: dict[str, Any] | None) -> None:
+        """Refuse a run that was made for something else, or on other images than these, where they are known."""
         folder = self.run_of(trained)
         facts = read_run(folder)
         network, recipe = defined_by(facts, folder)
@@ -104,14 +120,14 @@ class Shelf:
             "network": network.to_dict(),
             "recipe": dataclasses.asdict(recipe),
             "seed": facts["seed"],
-            "images": in_words(facts["images"]),
         }
         wanted = {
             "network": trained.network.to_dict(),
             "recipe": dataclasses.asdict(trained.recipe),
             "seed": trained.seed,
-            "images": in_words(images),
         }
+        if images is not None:
+            found["images"], wanted["images"] = in_words(facts["images"]), in_words(images)
         hint = "trained in another way; remove it or choose another folder for runs (--runs)"
         check_same(f"{folder}: {hint}", found, wanted, places=("in the run", "in this experiment"))
 

@@ -98,6 +98,8 @@ def train(
     folder = Path(out)
     _check_free(folder)
     seed = _checked_seed(seed, checkpoint_seconds)
+    if not isinstance(data, DataConfig | ImageData):
+        raise TypeError(f"data must be a DataConfig, which says where images are, or ImageData, got {data!r}")
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     here = _conditions(device, display=display, stop=stop, checkpoint_seconds=checkpoint_seconds)
     with ALONE:
