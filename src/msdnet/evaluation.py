@@ -32,6 +32,7 @@ __all__ = [
     "ExitsPoint",
     "best_of",
     "budget_point",
+    "check_fits",
     "evaluate",
     "reliability",
     "standard_error",
