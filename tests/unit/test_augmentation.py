@@ -67,7 +67,7 @@ def test_draws_follow_from_seed_epoch_and_step_alone() -> None:
 @pytest.mark.parametrize("length", [1, 2, 4, 6])
 def test_an_epoch_can_be_taken_up_at_any_batch_of_a_run(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msdnet.data.base.NUMBERS_AT_ONCE", length * 16 * 3 * 12 * 12)
-    assert batches_at_once(Epoch(16, 0), (3, 12, 12)) == length
+    assert batches_at_once(Epoch(16, 0), 3 * 12 * 12) == length
     whole = batches(EVERYTHING, Epoch(16, 2, seed=5))
     assert len(whole) == 6
     for first in range(6):

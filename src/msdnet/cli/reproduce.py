@@ -159,7 +159,7 @@ def _unusual(name: str, epochs: int | None, batch_size: int | None) -> tuple[int
     """What an experiment has anyway makes no try of it."""
     from msdnet.reproduce import EXPERIMENTS
 
-    if name not in EXPERIMENTS or epochs is batch_size is None:
+    if name not in EXPERIMENTS or {epochs, batch_size} == {None}:
         return epochs, batch_size
     usual = EXPERIMENTS[name].whole_recipe
     return None if epochs == usual.epochs else epochs, None if batch_size == usual.batch_size else batch_size

@@ -3,6 +3,7 @@
 All images stay as they are; padding, cropping, flipping and normalising are a few vectorised operations on the device.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, get_args
 
@@ -87,7 +88,7 @@ class ArrayData(ImageData):
         flips = torch.randint(0, 2 if self._mirror else 1, (size, 1), generator=generator)
         draws = torch.cat([order[:, None], corners, flips], dim=1).to(self.device, non_blocking=True)
         shares = epoch.shares(draws)
-        for run in in_runs(shares, batches_at_once(epoch, self.image_shape)):
+        for run in in_runs(shares, batches_at_once(epoch, math.prod(self.image_shape))):
             draw = torch.cat(run)
             images, labels = self._crop(draw), self._labels["train"][draw[:, 0]]
             yield from map(Batch, images.chunk(len(run)), labels.chunk(len(run)))

@@ -5,7 +5,6 @@ never trained on, for thresholds and for choosing between models; `test` is for 
 Knows nothing of networks.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -134,10 +133,10 @@ class Epoch:
         return [self.shard.of(rows[k * self.batch_size : (k + 1) * self.batch_size]) for k in batches]
 
 
-def batches_at_once(epoch: Epoch, image_shape: tuple[int, ...]) -> int:
-    """How many batches of an epoch are worth preparing together."""
+def batches_at_once(epoch: Epoch, numbers_each: int) -> int:
+    """How many batches of an epoch are worth preparing together, if each image takes so many numbers."""
     share = epoch.batch_size // epoch.shard.world
-    return max(1, NUMBERS_AT_ONCE // max(1, share * math.prod(image_shape)))
+    return max(1, NUMBERS_AT_ONCE // max(1, share * numbers_each))
 
 
 def in_runs(things: Iterable[T], length: int) -> Iterator[list[T]]:

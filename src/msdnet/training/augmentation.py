@@ -36,8 +36,8 @@ def augmented_batches(data: ImageData, recipe: Recipe, epoch: Epoch) -> Iterator
     active = wanted and epoch.number < round(
         augmentation.until * recipe.epochs, 9
     )  # 0.07 of 100 is 7, not a little more
-    of_each = max(math.prod(data.image_shape), len(data.classes))  # numbers: pixels, or shares of the classes
-    length = batches_at_once(epoch, (of_each,)) if active else 1
+    most = max(math.prod(data.image_shape), len(data.classes))  # pixels, or shares of classes
+    length = batches_at_once(epoch, most) if active else 1
     begin = epoch.first - epoch.first % length
     for first, run in zip(count(begin, length), in_runs(data.training_batches(replace(epoch, first=begin)), length)):
         images, labels = run[0] if len(run) == 1 else map(torch.cat, zip(*run, strict=True))

@@ -97,7 +97,7 @@ def train(
     _check_system()
     folder = Path(out)
     _check_free(folder)
-    seed = _checked_seed(seed, checkpoint_seconds)
+    seed = _checked_seed(seed)
     if not isinstance(data, DataConfig | ImageData):
         raise TypeError(f"data must be a DataConfig, which says where images are, or ImageData, got {data!r}")
     chosen = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
@@ -145,7 +145,7 @@ def resume(
     """
     folder = Path(out)
     facts = read_run(folder)
-    _checked_seed(facts["seed"], checkpoint_seconds)
+    _checked_seed(facts["seed"])
     finished = read_summary(folder) if is_finished(folder) else None
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
@@ -301,6 +301,7 @@ def _started_from(facts: dict[str, Any]) -> Start | None:
 def _conditions(
     device: str | None, *, display: Display | None, stop: StopSignal | None, checkpoint_seconds: float
 ) -> _Conditions:
+    check_number("checkpoint_seconds", checkpoint_seconds, low=0)
     torch_device = pick_device(device)
     return _Conditions(
         device=torch_device,
@@ -366,11 +367,10 @@ def _check_free(folder: Path) -> None:
         raise ValueError(f"{folder}: holds what a run has made, without its {RUN}; choose another folder")
 
 
-def _checked_seed(seed: int, checkpoint_seconds: float) -> int:
+def _checked_seed(seed: int) -> int:
     seed = check_whole("seed", seed, at_least=0)
     if seed >= 2**32:
         raise ValueError(f"seed must be below {2**32}, got {seed}")
-    check_number("checkpoint_seconds", checkpoint_seconds, low=0)
     return seed
 
 

@@ -111,7 +111,7 @@ class Trainer:
             )
         self.progress = _Progress()
         self._draw_apart()
-        self._newest: tuple[float, ...] | None = None
+        self._newest_accuracy: tuple[float, ...] | None = None
         self._best: dict[str, Tensor] = {}
         self._losses = torch.zeros(self.steps, device=step.device)
         self._checked = 0
@@ -247,7 +247,7 @@ class Trainer:
     def _evaluate_held_out(self) -> tuple[float, ...] | None:
         accuracies = None
         if self.leads:
-            accuracies = self._newest = self._held_out_accuracy()
+            accuracies = self._newest_accuracy = self._held_out_accuracy()
             mean = sum(accuracies) / len(accuracies)
             if self.recipe.select == "best" and mean > self.progress.best:
                 self.progress.best = mean
@@ -337,16 +337,16 @@ class Trainer:
         return from_first(cast(Summary, summary))
 
     def _summarise(self) -> Summary:
-        network, newest = self.step.result, self._newest
+        network, accuracy = self.step.result, self._newest_accuracy
         if self._best:
             network.load_state_dict(self._best)
-            newest = None
+            accuracy = None
         seconds = self.progress.seconds + time.monotonic() - self._started
         cuda = self.step.device.type == "cuda"
         summary = Summary(
             folder=str(self.folder),
             epochs=self.recipe.epochs,
-            held_out_accuracy=newest or self._held_out_accuracy(),
+            held_out_accuracy=accuracy or self._held_out_accuracy(),
             test_accuracy=None,
             costs=network.costs(self.data.image_shape[1:]),
             parameters=network.parameter_count,
