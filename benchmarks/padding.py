@@ -24,6 +24,7 @@ from msdnet.networks.padded import padded
 from msdnet.presets import preset_config
 from msdnet.training import load_recipe
 from msdnet.training.step import GraphedStep, Step
+from msdnet.training.streams import ScalesSideBySide
 
 PRESETS = ["cifar_batch_4", "cifar_anytime_7", "cifar_anytime"]
 GROWTHS = [15]
@@ -44,16 +45,23 @@ class PaddedStep(Step):
         return padded(network) if isinstance(network, MSDNet) else network
 
 
+class PlainGraphedStep(GraphedStep):
+    """Without padding, in one graph."""
+
+    def _quickest(self, network: nn.Module) -> nn.Module:
+        return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
+
+
 class PaddedGraphedStep(GraphedStep):
     """With padding, in one graph."""
 
     def _quickest(self, network: nn.Module) -> nn.Module:
-        return super()._quickest(padded(network) if isinstance(network, MSDNet) else network)
+        return ScalesSideBySide(padded(network)) if isinstance(network, MSDNet) else network
 
 
 WAYS: dict[str, dict[str, type[Step]]] = {
     "cpu": {"plain": PlainStep, "padded": PaddedStep},
-    "cuda": {"plain": GraphedStep, "padded": PaddedGraphedStep},
+    "cuda": {"plain": PlainGraphedStep, "padded": PaddedGraphedStep},
 }
 
 

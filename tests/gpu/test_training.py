@@ -113,6 +113,25 @@ def test_scales_side_by_side_are_the_same_network() -> None:
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-5)
 
 
+def test_a_graphed_step_fills_maps_up_and_trains_the_same_network() -> None:
+    class PlainGraphedStep(GraphedStep):
+        def _quickest(self, network: nn.Module) -> nn.Module:
+            assert isinstance(network, MSDNet)
+            return ScalesSideBySide(network)
+
+    steps = [kind(network_on("cuda"), RECIPE, (32, 32)) for kind in (GraphedStep, PlainGraphedStep)]
+    filled_up, plain = [
+        all(layer.weight.shape[0] % 8 == 0 for layer in step._runner.modules() if isinstance(layer, nn.Conv2d))
+        for step in steps
+    ]
+    assert filled_up
+    assert not plain
+    batches = some_batches("cuda")
+    assert losses(steps[0], batches) == pytest.approx(losses(steps[1], batches), rel=2e-2)
+    shapes = [{name: tensor.shape for name, tensor in step.state().items()} for step in steps]
+    assert shapes[0] == shapes[1]
+
+
 def test_many_steps_side_by_side_are_many_steps_one_after_the_other() -> None:
     """Memory that one stream gave up and another still read would show as a loss that wanders off."""
     batches = some_batches("cuda", 40)

@@ -141,7 +141,7 @@ def is_own_twin(step: Step) -> bool:
 
 
 def test_maps_are_filled_up_where_it_pays() -> None:
-    """On a processor in bfloat16, in MSDNet itself: what a class derived from it does with its maps is not known."""
+    """In bfloat16, in MSDNet itself: what a class derived from it does with its maps is not known."""
 
     class Own(MSDNet):
         pass

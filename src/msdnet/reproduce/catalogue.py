@@ -39,7 +39,7 @@ EXPERIMENTS: dict[str, Entry] = {
     "densenet-star": Entry(densenet_star_experiment),
     "why": Entry(why_experiment, epochs=30),
     "ablation": Entry(ablation_experiment, epochs=10, batch_size=64),
-    "prior": Entry(prior_experiment, epochs=10, batch_size=64),
+    "prior": Entry(prior_experiment),
     "anytime-cifar10": Entry(partial(anytime_experiment, "cifar10")),
     "budgeted-cifar10": Entry(partial(budgeted_experiment, "cifar10")),
     "anytime-imagenet": Entry(anytime_imagenet, 90, "paper_imagenet", of_folder=True),

@@ -114,9 +114,8 @@ class Step:
     def _quickest(self, network: nn.Module) -> nn.Module:
         """The form of the network that trains quickest here; its parameters are the network's, in the same order."""
         # A class derived from MSDNet may do with its maps what it likes.
-        if type(network) is MSDNet and self.device.type == "cpu" and self._precision == torch.bfloat16:
-            return padded(network)
-        return network
+        fits = type(network) is MSDNet and self._precision == torch.bfloat16
+        return padded(network) if fits else network
 
     def _compute(self, batch: Batch) -> None:
         self.optimiser.zero_grad(set_to_none=True)
@@ -162,7 +161,8 @@ class GraphedStep(Step):
         self._graph.replay()
 
     def _quickest(self, network: nn.Module) -> nn.Module:
-        return ScalesSideBySide(network) if isinstance(network, MSDNet) else network
+        quick = super()._quickest(network)
+        return ScalesSideBySide(quick) if isinstance(quick, MSDNet) else quick
 
     def _capture(self, batch: Batch) -> None:
         """Take a few steps, in which libraries choose their kernels, take them back, and record one."""
