@@ -114,8 +114,9 @@ class Step:
     def _quickest(self, network: nn.Module) -> nn.Module:
         """The form of the network that trains quickest here; its parameters are the network's, in the same order."""
         # A class derived from MSDNet may do with its maps what it likes.
-        fits = type(network) is MSDNet and self._precision == torch.bfloat16
-        return padded(network) if fits else network
+        if type(network) is MSDNet and self._precision == torch.bfloat16:
+            return padded(network)
+        return network
 
     def _compute(self, batch: Batch) -> None:
         self.optimiser.zero_grad(set_to_none=True)
