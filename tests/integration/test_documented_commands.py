@@ -24,7 +24,7 @@ from msdnet.cli import app
 from msdnet.files import CIFAR
 from msdnet.models import find_bundle
 from msdnet.presets import PRESETS
-from msdnet.reproduce import EXPERIMENTS, GALLERY
+from msdnet.reproduce import EXPERIMENTS, GALLERY, find_experiment
 from msdnet.systems import SYSTEMS
 from msdnet.training import recipe_names
 from tests.helpers import TINY, run_here
@@ -41,7 +41,7 @@ DEEP = replace(TINY, exits=(1, 6, 12))  # its first exit takes less than 30% of 
 
 def commands(page: Path) -> list[str]:
     shown = re.findall(r"```(?:sh|console)\n(.*?)```", page.read_text(), re.DOTALL)
-    lines = [line for block in shown for line in block.splitlines()]
+    lines = [line for block in shown for line in re.sub(r"\\\n *", "", block).splitlines()]
     return [line for line in lines if not line.startswith(LEFT_OUT)]
 
 
@@ -58,6 +58,13 @@ def test_is_understood(command: str) -> None:
         assert given["network"] in {*PRESETS, *SYSTEMS, "network.json"}
     if name == "reproduce" and given["name"]:
         assert given["name"] in {*EXPERIMENTS, GALLERY}
+
+
+def test_commands_for_two_cores_train_every_network_of_the_ablation() -> None:
+    shown = [command for command in commands(ROOT / "docs/experiments.md") if "reproduce ablation" in command]
+    named = [name for command in shown for name in re.findall(r"--only (\S+)", command)]
+    assert len(shown) == 2
+    assert sorted(named) == sorted(subject.name for subject in find_experiment("ablation").subjects)
 
 
 # A small world. It has whatever a page takes as given when it says `msdnet export runs/first`, say.

@@ -14,7 +14,7 @@ from msdnet.networks import MSDNet
 from msdnet.networks.padded import padded
 from msdnet.training import Recipe
 from msdnet.training.recipe import Optimiser
-from msdnet.training.step import Step
+from msdnet.training.step import GraphedStep, Step
 
 SMALL = MSDNetConfig(exits=(2, 4, 6), growth=3, classes=7)
 CONFIGS = {
@@ -153,6 +153,18 @@ def test_maps_are_filled_up_where_it_pays() -> None:
     assert is_own_twin(Step(create_network(SMALL), RECIPE, (32, 32), precision=torch.float32))
     assert is_own_twin(Step(Own(SMALL), RECIPE, (32, 32), precision=torch.bfloat16))
     assert is_own_twin(Step(create_network(CONFIGS["all fit"]), RECIPE, (32, 32), precision=torch.bfloat16))
+
+
+def test_a_gpus_graph_is_of_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for the streams, which need a GPU."""
+    monkeypatch.setattr("msdnet.training.step.ScalesSideBySide", lambda network: network)
+    assert not is_own_twin(GraphedStep(create_network(SMALL), RECIPE, (32, 32), precision=torch.bfloat16))
+    assert is_own_twin(GraphedStep(create_network(SMALL), RECIPE, (32, 32), precision=torch.float32))
+
+
+def test_a_network_whose_bn_several_gpus_share_stays_as_it_is() -> None:
+    network = nn.SyncBatchNorm.convert_sync_batchnorm(create_network(SMALL))  # type: ignore[no-untyped-call]
+    assert padded(network) is network
 
 
 def test_a_network_that_was_moved_is_not_saved_as_if_it_were_trained() -> None:

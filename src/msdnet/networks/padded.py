@@ -26,10 +26,11 @@ _MULTIPLE = 8
 def padded(network: MSDNet) -> MSDNet:
     """The twin of a network, in training. From here on the tensors of `network` are views of its twin's.
 
-    A network whose maps all have such numbers of channels is its own twin.
+    A network whose maps all have such numbers of channels is its own twin, and so is one whose BN several GPUs share.
     """
-    made = [layer.num_features for layer in network.modules() if isinstance(layer, nn.BatchNorm2d)]
-    if not any(channels % _MULTIPLE for channels in made):
+    layers = list(network.modules())
+    made = [layer.num_features for layer in layers if isinstance(layer, nn.BatchNorm2d)]
+    if not any(channels % _MULTIPLE for channels in made) or any(isinstance(one, nn.SyncBatchNorm) for one in layers):
         return network
     twin = copy.deepcopy(network).train()
     stem = next(layer for layer in network.modules() if isinstance(layer, nn.Conv2d))

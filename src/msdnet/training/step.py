@@ -104,6 +104,7 @@ class Step:
 
     @torch.no_grad()
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """For a step that has not diverged: what a twin's maps are filled up with is no part of a state."""
         for name, tensor in self.state().items():
             tensor.copy_(tensors[name])
 
@@ -258,7 +259,9 @@ def _parameter_groups(network: nn.Module, optimiser: Optimiser) -> list[dict[str
 def _move(average: nn.Module, network: nn.Module, share: Tensor) -> None:
     """Move an average a little towards the network: weights and BN statistics alike."""
     pairs = zip(average.state_dict().values(), network.state_dict().values(), strict=True)
-    ours, theirs = zip(*((a, b) for a, b in pairs if a.is_floating_point()), strict=True)
+    # Views of wider tensors are packed first: if a single one is not, a GPU takes all tensors one by one.
+    alike = ((a, b if b.stride() == a.stride() else torch.empty_like(a).copy_(b)) for a, b in pairs)
+    ours, theirs = zip(*((a, b) for a, b in alike if a.is_floating_point()), strict=True)
     way = torch._foreach_sub(theirs, ours)
     torch._foreach_mul_(way, share)
     torch._foreach_add_(ours, way)
