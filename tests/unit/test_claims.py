@@ -11,8 +11,9 @@ from msdnet import models
 from msdnet.bundle import MANIFEST, Measured
 from msdnet.networks import outline
 from msdnet.reproduce import CLAIMS, EXPERIMENTS, Claim, Finding, Measurement, find_experiment, judge, judge_all
-from msdnet.reproduce.claims.claim import NOT_YET, SECTIONS, sum_up
-from msdnet.reproduce.claims.readings import Gains, Tradeoff, span
+from msdnet.reproduce.claims.claim import NOT_YET, SECTIONS, Results, sum_up
+from msdnet.reproduce.claims.readings import Gains, Tradeoff, against_each, span
+from msdnet.reproduce.claims.systems import best_of_msdnets, within_budgets
 from msdnet.reproduce.figure import Place
 from msdnet.reproduce.subjects import Subject
 from tests.helpers import TINY, tiny_bundle
@@ -198,6 +199,26 @@ def test_whoever_has_more_to_spend_has_the_last_place() -> None:
     assert chosen.gains([Place(5, 0), Place(10, 50), Place(95, 70), Place(120, 70)]) == Gains([10, 4], [4])
     assert chosen.at(85) == pytest.approx(72.97, abs=0.05)
     assert chosen.at(9) == 0, "there is no answer yet"
+
+
+def test_what_costs_as_much_as_can_be_spent_is_within_its_costs() -> None:
+    assert Tradeoff([Place(10, 60), Place(100, 74)], full=100).gains([Place(100, 70)]) == Gains([4], [])
+
+
+def test_a_system_that_was_trained_in_another_way_is_not_enough_by_itself() -> None:
+    """Defeated by it alone a claim holds in part, but not if there was nothing else to meet."""
+    ours = Tradeoff([Place(10, 60)], full=10)
+    published, trained = {"published": [Place(10, 70)]}, {"trained": [Place(10, 50)]}
+    for rivals, verdict in ((published, "no"), (published | trained, "in part"), (trained, "yes")):
+        finding = against_each(ours, rivals, lambda _, gains: gains.above(0), aside="published")
+        assert finding.verdict == verdict
+
+
+def test_what_msdnets_can_spend_is_what_whole_layers_of_the_costliest_take() -> None:
+    networks = Results(all_of(*batch_networks((10, 60))))
+    networks["cifar_batch_6"] = network("cifar_batch_6", (10, 1), (500, 1), budgets=((10, 1),))
+    assert best_of_msdnets(networks).full == 500
+    assert within_budgets(networks["cifar_batch_6"]).full == 500
 
 
 def test_in_steps_the_newest_answer_stands() -> None:

@@ -73,6 +73,21 @@ def test_ensembles_are_met_at_their_first_network_and_from_the_second_on(
     assert f"{60 - first:+.1f} points against the cheapest first network, at 20 million" in finding.measured
 
 
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_the_cheapest_network_may_begin_any_ensemble(name: str) -> None:
+    ensembles = all_of(*(network(one, (30, 90), (60, 95)) for one in ENSEMBLES))
+    ensembles[name] = network(name, (20, 57), (60, 95))
+    finding = found("ensembles have an advantage", all_of(MSDNET) | ensembles)
+    assert finding.measured.startswith("+3.0 points against the cheapest first network, at 20 million")
+
+
+def test_what_ensembles_gain_before_msdnet_answers_does_not_count() -> None:
+    ensembles = [network(name, (10, 40), (15, 60), (60, 66), (500, 90)) for name in ENSEMBLES]
+    finding = found("does not increase nearly as fast", all_of(MSDNET, *ensembles))
+    assert finding.holds
+    assert "five ResNet-20 +6.0 points, MSDNet +14.0" in finding.measured
+
+
 @pytest.mark.parametrize(("later", "holds"), [(66.0, True), (73.5, False), (75.0, False)])
 def test_ensembles_gain_less_up_to_the_full_cost(later: float, holds: bool) -> None:
     """MSDNet gains 14 points from 20 to 100 million; half a point less is as fast."""
@@ -119,6 +134,16 @@ def test_the_best_other_answer_is_met_at_every_budget(
     assert finding.holds is nearly_all
     assert "of the budgets from 20 to 100 million" in finding.measured
     assert found("high accuracies throughout", networks).holds is throughout
+
+
+@pytest.mark.parametrize("name", [*ENSEMBLES, "resnet_mc", "densenet_mc", "fractalnet_20"])
+def test_the_best_other_answer_may_be_of_any_kind(name: str) -> None:
+    networks = all_of(MSDNET, *others((20, 50)))
+    assert found("high accuracies throughout", networks).holds
+    networks[name] = network(name, (20, 62))
+    finding = found("high accuracies throughout", networks)
+    assert not finding.holds
+    assert finding.measured.startswith("at worst -2.0 points")
 
 
 @pytest.mark.parametrize(

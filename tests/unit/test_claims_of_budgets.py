@@ -44,6 +44,7 @@ DENSENETS = [f"densenet_bc_{layers}_12" for layers in (16, 28, 58, 100)]
         ({}, True),
         ({"fractalnet_20": 99.0}, True),  # the published ones count
         ({"stochastic_110": 99.0}, False),  # of which nothing is ever reached
+        ({"stochastic_110": 76.9}, True),  # at 97 million, less than half of its cost
         ({"wide_resnet_40_2": 99.0}, True),  # but another of its kind is
         (dict.fromkeys(DENSENETS, 74.0), False),  # DenseNets are reached at less than half of their cost, not a fourth
     ],
@@ -55,6 +56,14 @@ def test_cheaper_than_something_of_each_kind(accuracy: dict[str, float], holds: 
     assert "the published FractalNet-20: as accurate " in finding.measured
     reached = "never as accurate" if "fractalnet_20" in accuracy else "as accurate 8.0 times cheaper"
     assert f"FractalNet-20, trained here: {reached}" in finding.measured
+
+
+def test_what_is_reached_for_more_than_its_own_cost_is_not_cheaper() -> None:
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 77)), *larger_systems())
+    networks["stochastic_110"] = network("stochastic_110", (20, 70))
+    finding = found("up to 5 times cheaper", networks)
+    assert not finding.holds
+    assert "stochastic depth 110: as accurate 0.8 times cheaper" in finding.measured
 
 
 def test_cheaper_than_the_published_fractalnets_as_well() -> None:
@@ -220,6 +229,7 @@ def test_on_cifar10_all_are_met_by_a_margin(last: float, accuracy: dict[str, flo
         ({"resnet_56": (90, 80)}, "from 20 up to the first that is better, at 90 million", "no"),
         ({"densenet_bc_16_12": (20, 80)}, "from 20 up to the first that is better, at 20 million", "no"),
         ({"resnet_56": (299, 80)}, "from 20 up to the first that is better, at 299 million", "in part"),
+        ({"resnet_56": (100, 76)}, "from 20 up to the first that is better, at 100 million", "in part"),  # as good
     ],
 )
 def test_the_range_of_one_network_ends_where_another_is_above_it(
@@ -257,6 +267,17 @@ def test_of_wide_ranges_one_that_is_not_cut_short_counts() -> None:
     finding = found("a single network can outperform", networks)
     assert finding.verdict == "yes"
     assert "from 20 to 110 million multiply-adds, of 110 that it can spend" in finding.measured
+
+
+def test_a_range_is_wide_by_its_ratio() -> None:
+    """One network is the best from 20 to 110 million, another, which begins later, from 40 to 150."""
+    networks = all_of(*batch_networks((10, 60), (25, 70), (100, 76), (300, 77)), *baselines())
+    networks["densenet_bc_16_12"] = network("densenet_bc_16_12", (20, 60))
+    networks["resnet_56"] = network("resnet_56", (110, 80))
+    networks["resnet_44"] = network("resnet_44", (150, 90))
+    networks["cifar_batch_5"] = network("cifar_batch_5", (40, 1), (300, 1), budgets=((40, 85), (300, 85)))
+    finding = found("a single network can outperform", networks)
+    assert "from 20 up to the first that is better, at 110 million" in finding.measured
 
 
 @pytest.mark.parametrize("name", ["ensemble_densenets_varying", "ensemble_resnet_20", "resnet_mc"])
@@ -302,6 +323,14 @@ def test_early_exits_are_what_counts(early: float, late: float, holds: bool) -> 
     assert found("naively", networks).holds is holds
 
 
+@pytest.mark.parametrize(("second", "holds"), [(70.5, True), (72.0, False)])
+def test_of_three_exits_the_first_two_are_early(second: float, holds: bool) -> None:
+    networks = all_of(*baselines(usual=70.0))
+    for name in ("resnet_mc", "densenet_mc"):
+        networks[name] = network(name, (50, 67), (60, second), (70, 75))
+    assert found("naively", networks).holds is holds
+
+
 @pytest.mark.parametrize(("densenet", "holds"), [(69.4, True), (69.6, False)])
 def test_on_cifar10_classifiers_on_the_way_are_poor_against_msdnets(densenet: float, holds: bool) -> None:
     """By more than half a point, at every budget: MSDNets have 70 per cent at 25 million."""
@@ -321,6 +350,47 @@ def test_an_msdnet_that_adapts_is_above_its_own_exits(early: float, holds: bool)
     finding = found("effectively adapt", networks)
     assert finding.holds is holds
     assert f"points above its own exits at their cost: 3 exits {73 - early:+.1f} +1.2;" in finding.measured
+
+
+@pytest.mark.parametrize(
+    ("exits", "told"),
+    [
+        (((20, 72.5), (100, 74), (300, 80)), "+0.5 +1.2"),
+        (((5, 60), (300, 80)), "none"),  # no budget is as small as its first exit
+    ],
+)
+def test_an_msdnet_that_does_not_adapt_counts_among_others_that_do(
+    exits: tuple[tuple[float, float], ...], told: str
+) -> None:
+    budgets = (10, 50), (20, 73), (100, 75.2), (300, 80)
+    networks = all_of(
+        *(network(f"cifar_batch_{k}", (20, 60), (100, 74), (300, 80), budgets=budgets) for k in range(4, 9))
+    )
+    assert found("effectively adapt", networks).holds
+    networks["cifar_batch_5"] = network("cifar_batch_5", *exits, budgets=budgets)
+    finding = found("effectively adapt", networks)
+    assert not finding.holds
+    assert f"; {len(exits)} exits {told}; 3 exits " in finding.measured
+
+
+def test_ensembles_that_cannot_be_met_prove_nothing() -> None:
+    singles = [network(f"resnet_{k}", (10, 70)) for k in (20, 32, 44, 56, 110)]
+    singles += [network(f"densenet_bc_{k}_12", (10, 70)) for k in (16, 28, 58, 100)]
+    ensembles = [
+        network(f"ensemble_{kind}_varying", (20, 50), (900, 60), budgets=((100, 60),))
+        for kind in ("resnets", "densenets")
+    ]
+    finding = judge(ENSEMBLES_ARE_NO_BETTER, all_of(*singles, *ensembles))
+    assert finding is not None
+    assert not finding.holds
+    assert "none points" in finding.measured
+
+
+def test_without_any_budget_nothing_is_kept() -> None:
+    networks = [replace(one, points=()) for one in batch_networks((10, 60))]
+    finding = judge(BUDGETS_ARE_KEPT, all_of(*networks, *baselines()))
+    assert finding is not None
+    assert not finding.holds
 
 
 # DenseNet*
@@ -349,3 +419,21 @@ def test_densenet_star_lies_between(
     assert found("anytime: DenseNets*, as an ensemble", networks).holds is slightly_below
     assert found("budgeted: DenseNet* is significantly", networks).holds is above_densenets
     assert found("budgeted: DenseNets* are still", networks).holds is substantially_below
+
+
+def test_densenet_star_must_be_above_every_densenet() -> None:
+    depths = (16, 28, 58, 100)
+    stars = [network(f"densenet_star_{k}_8", (60, 68)) for k in depths]
+    plain = [network(f"densenet_bc_{k}_12", (60, 64)) for k in depths]
+    assert found("budgeted: DenseNet* is significantly", all_of(*stars, *plain)).holds
+    plain[2] = network(plain[2].name, (60, 67.5))
+    assert not found("budgeted: DenseNet* is significantly", all_of(*stars, *plain)).holds
+
+
+def test_how_far_densenet_star_is_behind_is_asked_where_it_answers() -> None:
+    """At 55 million it is 2 points behind MSDNet, which has gained 4 more before it answers again."""
+    star = network("ensemble_densenets_star_varying", (55, 68), (500, 90))
+    msdnet = network("cifar_anytime", (15, 60), (50, 70), (56, 74), (100, 74))
+    finding = found("anytime: DenseNets*, as an ensemble", all_of(msdnet, star))
+    assert finding.holds
+    assert finding.measured.endswith("from 55 to 100 million multiply-adds +5.8 on average")

@@ -76,6 +76,20 @@ def test_exits_are_joined_by_lines_and_the_better_ensemble_counts() -> None:
     assert (finding.holds, finding.measured) == (False, "0 answers up to 2,900 million multiply-adds by all of them")
 
 
+def test_four_points_are_asked_from_a_thousand_to_three_thousand_million() -> None:
+    msdnet = network("imagenet_7", (600, 62), (1000, 74), (2900, 76))
+    ensembles = [network(name, (600, 61), (2800, 70)) for name in ("ensemble_resnets", "ensemble_densenets")]
+    finding = found("4 to 8% higher", imagenet(74.0, msdnet, *ensembles))
+    assert finding.holds
+    assert finding.measured.endswith("from 1,000 to 2,900 million multiply-adds")
+
+
+@pytest.mark.parametrize(("ours", "resnets"), [(75.0, 70.0), (73.5, 60.0)])
+def test_both_the_accuracy_and_the_lead_over_resnets_are_asked(ours: float, resnets: float) -> None:
+    others = [network(f"imagenet_resnet_{k}", (1700, resnets)) for k in (10, 18, 26, 34, 50)]
+    assert not found("75% at an average of 1.7e9", imagenet(ours, *others)).holds
+
+
 @pytest.mark.parametrize(
     ("images", "is_it"),
     [

@@ -108,6 +108,12 @@ def test_accuracy_follows_the_place_in_every_network(msdnet: tuple[float, ...], 
     assert "0.99 in the DenseNet, 0.98 in the ResNet" in finding.measured
 
 
+def test_a_correlation_below_four_fifths_is_not_high() -> None:
+    finding = found("highly correlated", one_classifier(own={"MSDNet": (50.0, 40.0, 62.0, 58.0, 60.0, 60.0)}))
+    assert not finding.holds
+    assert "0.69 in the MSDNet" in finding.measured
+
+
 @pytest.mark.parametrize(("resnet", "holds"), [(STAIRS, True), ((40.0, 50.0, 60.0, 70.0, 75.0, 79.0), False)])
 def test_the_staircase_rises_after_the_second_and_the_fourth(resnet: tuple[float, ...], holds: bool) -> None:
     assert found("staircase", one_classifier(own={"ResNet": resnet})).holds is holds
@@ -321,6 +327,17 @@ def test_a_prior_does_not_help_where_the_opposite_or_none_is_as_good() -> None:
         weighted("prior_160m", 57, 70, 75),
     )
     assert found("what is known of the budgets", all_of(*EVENS, *hardly)).verdict == "in part"
+
+
+def test_a_prior_that_harms_one_kind_of_budgets_helps_in_part() -> None:
+    """The others gain so much that the mean is fine, and each is better than the opposite."""
+    much, harmed = weighted("prior_15m", 66, 68, 68), weighted("prior_160m", 58, 68.7, 73.7)
+    assert found("what is known of the budgets", all_of(*EVENS, much, FOR_45, harmed)).verdict == "in part"
+
+
+def test_a_prior_does_not_help_if_the_opposite_is_as_good_for_one_kind_of_budgets() -> None:
+    both = weighted("prior_15m", 62, 71, 76.3)
+    assert found("what is known of the budgets", all_of(*EVENS, both, FOR_45, FOR_160)).verdict == "no"
 
 
 def test_equal_weights_do_well_unless_others_are_much_better() -> None:
