@@ -112,6 +112,12 @@ def test_the_papers_numbers_are_those_of_imagenet(images: dict[str, Any], is_it:
         assert (why is None) == is_it
 
 
+def test_one_system_of_other_images_is_enough_to_judge_nothing() -> None:
+    networks = imagenet(74.0)
+    networks[DENSENETS[0]] = replace(networks[DENSENETS[0]], images=IMAGENET | {"training": 90_000})
+    assert judge(claim("2 to 3 times cheaper"), networks) is None
+
+
 def test_a_folder_of_a_thousand_other_classes_is_not_called_imagenet() -> None:
     for name in ("anytime-imagenet", "budgeted-imagenet"):
         for classes, called in (
