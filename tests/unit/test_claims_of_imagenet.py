@@ -112,6 +112,12 @@ def test_the_papers_numbers_are_those_of_imagenet(images: dict[str, Any], is_it:
         assert (why is None) == is_it
 
 
+def test_single_networks_that_cost_more_are_told_and_do_not_count() -> None:
+    finding = found("above ResNets and DenseNets of", imagenet(74.0, network("imagenet_resnet_50", (4000, 90))))
+    assert finding.holds
+    assert "against ResNets (-16.0 against costlier ones)" in finding.measured
+
+
 def test_one_system_of_other_images_is_enough_to_judge_nothing() -> None:
     networks = imagenet(74.0)
     networks[DENSENETS[0]] = replace(networks[DENSENETS[0]], images=IMAGENET | {"training": 90_000})
