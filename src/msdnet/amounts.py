@@ -67,8 +67,10 @@ def _check_covered(text: str, amount: float, first: float, full: float) -> None:
 def _got(text: str, amount: float) -> str:
     if text.endswith("%"):
         return f"; {text} is {amount / 1e6:.4g}M"
-    plain = text.replace(".", "", 1).isdigit()
-    return f"; {text} has no unit: {text}M or {text}%?" if plain else f", got {text}"
+    if not text.replace(".", "", 1).isdigit():
+        return f", got {text}"
+    meant = f"{text}M or {text}%" if float(text) > 1 else f"{100 * float(text):.4g}%"
+    return f"; {text} has no unit: {meant}?"
 
 
 def _per_cent(amount: float, full: float) -> str:

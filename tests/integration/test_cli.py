@@ -392,7 +392,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "agree at every exit" in done.stdout
     assert re.search(r"^test accuracy of the exits, on \d+ images: [\d.]+ [\d.]+%$", done.stdout, re.MULTILINE)
-    assert "few images to fit thresholds to" in done.stdout
+    assert "few held-out images to fit thresholds to" in done.stdout
     assert done.stdout.endswith(f"classify with it: msdnet classify PICTURES --model {folder / 'bundle'}\n")
     return folder
 

@@ -278,6 +278,10 @@ def test_a_run_is_reported_with_its_training(tmp_path: Path) -> None:
     bundle = tiny_bundle(tmp_path / "bundle")
     write_report(msdnet.load(bundle.folder), tmp_path / "report.html", run=tmp_path / "run")
     assert "Training" in read(tmp_path / "report.html").titles
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    metrics.write_text(metrics.read_text()[:100])
+    with pytest.raises(ValueError, match=r"metrics\.jsonl: "):
+        write_report(msdnet.load(bundle.folder), tmp_path / "report.html", run=tmp_path / "run")
 
 
 def test_budgets_and_times_in_tables(tiny: Bundle, tmp_path: Path) -> None:

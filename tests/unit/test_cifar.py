@@ -290,6 +290,19 @@ def test_a_failed_download_says_what_else_would_do(server: CifarLayout, tmp_path
         fetch_cifar(unreachable, tmp_path / "cache")
 
 
+def test_a_cache_that_cannot_be_written_to_is_not_called_a_failed_download(
+    server: CifarLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("Pooch could not write")
+
+    monkeypatch.setattr("pooch.retrieve", refuse)
+    with pytest.raises(
+        OSError, match=r"go to .*cache \(XDG_CACHE_HOME\), which cannot be written to; --data"
+    ):
+        fetch_cifar(server, tmp_path / "cache")
+
+
 def test_a_download_that_breaks_off_gives_the_terminal_back(
     server: CifarLayout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

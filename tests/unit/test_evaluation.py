@@ -230,6 +230,7 @@ def test_refuses_budgets(text: str) -> None:
     [
         ("10%", "at least 18.2% (8.715M): the first exit takes 8,714,600 multiply-adds; 10% is 4.807M"),
         ("30", "at least 8.715M (18.2%): the first exit takes 8,714,600 multiply-adds; 30 has no unit: 30M or 30%?"),
+        ("0.3", "at least 8.715M (18.2%): the first exit takes 8,714,600 multiply-adds; 0.3 has no unit: 30%?"),
         ("8.71M", "at least 8.715M (18.2%): the first exit takes 8,714,600 multiply-adds, got 8.71M"),
         ("120%", "a budget must be at most 100% (48.07M), which the last exit takes, got '120%'"),
         ("much", "a budget must be written like 20M, 1.5G or 30%, got 'much'"),

@@ -281,6 +281,22 @@ def test_a_class_without_images(tmp_path: Path, part: str) -> None:
         open_small(tmp_path)
 
 
+def test_a_class_that_may_not_be_looked_into_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path)
+    scandir = os.scandir
+
+    def refuse_ants(folder: str) -> object:
+        if folder.endswith("ant"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr("msdnet.files.walk.os.scandir", refuse_ants)
+    with pytest.raises(PermissionError, match="ant"):
+        open_small(tmp_path)
+
+
 def test_a_class_without_test_images_is_told_of(tmp_path: Path) -> None:
     make(tmp_path, classes=("ant", "bee", "cat"))
     shutil.rmtree(tmp_path / "val/bee")

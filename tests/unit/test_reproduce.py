@@ -316,9 +316,7 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
         ),
     ],
 )
-def test_what_cannot_be_compared_is_refused_and_named(
-    done: Workshop, change: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_compared_is_refused_and_named(done: Workshop, change: dict[str, Any], message: str) -> None:
     known = [
         (subject, done.shelf.file_of(subject), read_measurement(done.shelf.file_of(subject)))
         for subject in SMALL.subjects

@@ -22,6 +22,7 @@ from msdnet import MSDNetConfig, create_network
 from msdnet.data import UNREADABLE, Batch, DataConfig, Epoch, ImageData, Part, Shard, open_data
 from msdnet.data.folder import FolderData
 from msdnet.device import training_precision
+from msdnet.errors import DamagedError
 from msdnet.export.averaging import averaged
 from msdnet.training import (
     DivergenceError,
@@ -318,6 +319,7 @@ def test_signals_are_handled_as_before_once_the_run_is_over(tmp_path: Path) -> N
     assert stop.value.signal_number == signal.SIGINT
     assert str(stop.value).endswith(f"; go on with: msdnet train --resume {tmp_path}")
     assert stop.value.told("msdnet --import own").endswith(f" msdnet --import own train --resume {tmp_path}")
+    assert Interrupted("stopped", 2, Path("my runs/a")).told("msdnet").endswith(" --resume 'my runs/a'")
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -332,13 +334,24 @@ def test_a_finished_run_stays_as_it_is_and_is_tested_once(tmp_path: Path) -> Non
     assert resume(tmp_path, data=other, test=True, display=Display(), device="cpu") == tested
 
 
-def test_a_finished_run_without_its_network_is_refused_rather_than_trained_again(tmp_path: Path) -> None:
-    run(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
+@pytest.mark.parametrize("test", [False, True])
+def test_a_finished_run_without_its_network_is_refused_rather_than_trained_again(tmp_path: Path, test: bool) -> None:
+    first = run(tmp_path)
+    model = tmp_path / "model.safetensors"
+    whole = {name: tensor.clone() for name, tensor in load_tensors(model)[0].items()}  # which are the file's own
+    model.write_bytes(model.read_bytes()[:1000])
+    with pytest.raises(DamagedError, match=r"not a whole safetensors file .*; with summary\.json removed, --resume"):
+        go_on(tmp_path, test=test)
+    model.unlink()
     with pytest.raises(
         FileNotFoundError, match=r"finished, but its model\.safetensors is gone; with summary\.json removed"
     ):
-        go_on(tmp_path, test=True)
+        go_on(tmp_path, test=test)
+    (tmp_path / "summary.json").unlink()
+    assert go_on(tmp_path).held_out_accuracy == first.held_out_accuracy
+    made_again = load_tensors(model)[0]
+    assert made_again.keys() == whole.keys()
+    assert all(torch.equal(made_again[name], tensor) for name, tensor in whole.items())
 
 
 class _Parts(ColouredSquares):

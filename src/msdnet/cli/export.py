@@ -1,5 +1,6 @@
 """`msdnet export`: from a training run to a bundle."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -82,10 +83,10 @@ def export(
     if manifest.held_out is not None:
         typer.echo(_shares("held-out", manifest.held_out, _counted(run, manifest.held_out.images)))
         if manifest.held_out.images < ENOUGH:
-            typer.echo("few images to fit thresholds to; a few hundred make them more reliable")
+            typer.echo("few held-out images to fit thresholds to; a few hundred make them more reliable")
     if manifest.test is not None:
         typer.echo(_shares("test", manifest.test, f"{manifest.test.images:,} images"))
-    typer.echo(f"classify with it: msdnet classify PICTURES --model {out}")
+    typer.echo(f"classify with it: msdnet classify PICTURES --model {shlex.quote(str(out))}")
 
 
 def _check_useful(run: Path, data: Path | None, skip_unreadable: bool, *, looks: bool) -> None:

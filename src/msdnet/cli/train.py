@@ -232,12 +232,12 @@ def _print_summary(summary: "Summary") -> None:
 
 def _tell_what_next(command: str, folder: Path, finished: bool, summary: "Summary") -> None:
     """Of a run that has ended, or that was finished before."""
+    quoted, bundle = (shlex.quote(str(path)) for path in (folder, Path("bundles", folder.resolve().name)))
     rate = f"{counted(summary.epochs, 'epoch')} in {summary.seconds:,.0f} s, {summary.images_per_second:,.0f} images/s"
     typer.echo(f"{rate}; the network is in {folder / 'model.safetensors'}")
     if finished:
         longer = "to train longer, start a new run with more --epochs"
         typer.echo(f"{folder} was finished already: nothing was left to train ({longer})")
         if summary.test_accuracy is None:
-            typer.echo(f"to look at its test images, once all is chosen: {command} train --resume {folder} --test")
-    export = f"{command} export {folder} --out bundles/{folder.resolve().name}"
-    typer.echo(f"next, make a bundle to classify with: {export}")
+            typer.echo(f"to look at its test images, once all is chosen: {command} train --resume {quoted} --test")
+    typer.echo(f"next, make a bundle to classify with: {command} export {quoted} --out {bundle}")

@@ -36,10 +36,10 @@ def fetch_cifar(layout: "CifarLayout", cache: Path | None = None) -> Path:
         with closing(_Progress()) as shown:  # pooch leaves it open where the download breaks off
             archive = pooch.retrieve(layout.url, known_hash=f"md5:{layout.md5}", path=cache, progressbar=shown)
     except OSError as error:
-        raise OSError(
-            f"{layout.url}: cannot be downloaded ({type(error).__name__}); "
-            f"--data or MSDNET_DATA may name a folder that holds {layout.folder}/"
-        ) from error
+        ours = f"--data or MSDNET_DATA may name a folder that holds {layout.folder}/"
+        if isinstance(error, PermissionError):
+            raise OSError(f"downloads go to {cache} (XDG_CACHE_HOME), which cannot be written to; {ours}") from error
+        raise OSError(f"{layout.url}: cannot be downloaded ({type(error).__name__}); {ours}") from error
     _unpack(Path(archive), layout, folder)
     return folder
 

@@ -230,8 +230,12 @@ def _class_folders(folder: Path) -> dict[str, Path]:
 def _image_paths(root: Path, folder: Path) -> Iterator[str]:
     """From the root on."""
     above, below = folder.relative_to(root).as_posix(), len(str(folder))
-    for path in images_below(str(folder)):
+    for path in images_below(str(folder), _raise):
         yield above + path[below:].replace(os.sep, "/")
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def divide(root: Path, found: DividedFolder, subset: int | None) -> Mapping[Part, list[LabelledFile]]:

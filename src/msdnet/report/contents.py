@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msdnet.amounts import four_digits, in_millions
+from msdnet.errors import of_file
 from msdnet.evaluation import BINS, Evaluation, reliability, standard_error, where_left
 from msdnet.files import Labelled
 from msdnet.policy import METHODS, Method, that_differ, usual_budgets
@@ -218,7 +219,8 @@ def _gallery(evaluation: Evaluation, data: Labelled, wanted: Sequence[int]) -> S
 
 def _training(run: Path) -> Section:
     path = run / "metrics.jsonl"
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with of_file(path):
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     last = len(lines[0]["train_accuracy"]) - 1
     seen = [line for line in lines if line.get("held_out_accuracy")]
     curves = []

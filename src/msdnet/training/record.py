@@ -16,16 +16,17 @@ from msdnet.checks import check_same
 from msdnet.config import NetworkConfig
 from msdnet.data import DataConfig, ImageData, Unreadable, open_data
 from msdnet.device import pick_device
-from msdnet.errors import FileError, of_file
+from msdnet.errors import DamagedError, FileError, of_file
 from msdnet.files import in_words
 from msdnet.networks import StagedNetwork, empty_network
 from msdnet.tables import from_mapping, read_as, read_table
-from msdnet.training.checkpoint import check_same_run, load_tensors
+from msdnet.training.checkpoint import check_same_run, load_facts, load_tensors
 from msdnet.training.recipe import Recipe
 from msdnet.training.trainer import CHECKPOINT, MODEL, SUMMARY, Summary
 
 __all__ = [
     "TrainedRun",
+    "check_network",
     "check_same_images",
     "defined_by",
     "describe_data",
@@ -79,6 +80,17 @@ def _way_out(folder: Path) -> str:
     return f"nothing was trained here yet: remove {folder / RUN}, and start anew"
 
 
+def check_network(folder: Path) -> None:
+    """Refuse a finished run whose network is gone, or whose file is cut off."""
+    path, again = folder / MODEL, f"with {SUMMARY} removed, --resume {folder} makes it again"
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder}: the run is finished, but its {MODEL} is gone; {again}")
+    try:
+        load_facts(path)
+    except DamagedError as error:
+        raise DamagedError(path, f"{error.why}; {again}") from error
+
+
 class TrainedRun(NamedTuple):
     """What a run has brought."""
 
@@ -104,10 +116,9 @@ def load_run(
     """
     folder = Path(out)
     facts = read_run(folder)
-    if not (folder / MODEL).is_file():
-        if is_finished(folder):
-            again = f"with {SUMMARY} removed, --resume {folder} makes it again"
-            raise FileNotFoundError(f"{folder}: the run is finished, but its {MODEL} is gone; {again}")
+    if is_finished(folder):
+        check_network(folder)
+    elif not (folder / MODEL).is_file():
         raise FileNotFoundError(f"{folder}: the run has no network yet; finish it by --resume {folder}")
     torch_device = pick_device(device)
     weights, known = load_tensors(folder / MODEL)

@@ -33,6 +33,7 @@ from msdnet.training.distributed import (
 from msdnet.training.evaluation import accuracies_on
 from msdnet.training.recipe import Recipe, load_recipe
 from msdnet.training.record import (
+    check_network,
     check_same_images,
     defined_by,
     describe_data,
@@ -147,6 +148,8 @@ def resume(
     facts = read_run(folder)
     _checked_seed(facts["seed"])
     finished = read_summary(folder) if is_finished(folder) else None
+    if finished is not None:
+        check_network(folder)
     if finished is not None and (finished.test_accuracy is not None or not test):
         return finished
     _check_system()

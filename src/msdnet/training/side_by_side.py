@@ -4,6 +4,7 @@ Each has a thread and a CUDA stream of its own. A GPU may load code when a kerne
 allowed while another thread captures a graph: whatever may be new is therefore done `ALONE`.
 """
 
+import shlex
 import signal
 import threading
 import time
@@ -66,7 +67,7 @@ class Interrupted(Exception):  # noqa: N818  (not an error: it was asked to stop
 
     def told(self, command: str) -> str:
         """What was stopped and, of a run that was saved, how the command of this name goes on with it."""
-        going_on = "" if self.run is None else f"; go on with: {command} train --resume {self.run}"
+        going_on = "" if self.run is None else f"; go on with: {command} train --resume {shlex.quote(str(self.run))}"
         return f"{self.message}{going_on}"
 
     def __str__(self) -> str:
