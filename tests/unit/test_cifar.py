@@ -297,9 +297,7 @@ def test_a_cache_that_cannot_be_written_to_is_not_called_a_failed_download(
         raise PermissionError("Pooch could not write")
 
     monkeypatch.setattr("pooch.retrieve", refuse)
-    with pytest.raises(
-        OSError, match=r"go to .*cache \(XDG_CACHE_HOME\), which cannot be written to; --data"
-    ):
+    with pytest.raises(OSError, match=r"go to .*cache \(XDG_CACHE_HOME\), which cannot be written to; --data"):
         fetch_cifar(server, tmp_path / "cache")
 
 

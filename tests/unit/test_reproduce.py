@@ -293,6 +293,36 @@ def test_a_run_that_was_made_in_another_way_is_refused(images: Path, tmp_path: P
     )
 
 
+def test_a_run_that_was_begun_in_another_way_does_not_go_on(images: Path, tmp_path: Path) -> None:
+    shop = workshop(images, tmp_path)
+    shop.carry_out([trained("resnet", recipe=RECIPE.lasting(1))])
+    shop.shelf.file_of(RESNET).unlink()
+    for name in ("summary.json", "model.safetensors", "checkpoint.safetensors"):
+        (shop.shelf.run_of(RESNET) / name).unlink()
+    (failure,) = shop.carry_out([RESNET])
+    assert "trained in another way" in failure.why
+    assert not (shop.shelf.run_of(RESNET) / "model.safetensors").exists()
+
+
+def test_the_costliest_is_trained_first(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def refuse(*_: object, out: Path, **__: object) -> None:
+        begun.append(out.name)
+        raise RuntimeError("not now")
+
+    monkeypatch.setattr("msdnet.reproduce.workshop.train", refuse)
+    assert len(workshop(images, tmp_path).carry_out([RESNET, MANY_EXITS])) == 2
+    assert begun == ["resnet_mc", "resnet"]
+
+
+def test_an_ensemble_is_begun_with_its_first_member(done: Workshop, tmp_path: Path) -> None:
+    shelf = dataclasses.replace(done.shelf, results=tmp_path, runs=tmp_path)
+    assert shelf.standing(PAIR) == "missing"
+    shutil.copytree(done.shelf.run_of(PAIR.members[1]), shelf.run_of(PAIR.members[1]))
+    assert shelf.standing(PAIR) == "begun"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -392,6 +422,27 @@ def test_a_plan_does_not_time_steps_that_still_prepare(
     assert 0 < planned.seconds < 0.1 * steps / 2
 
 
+def test_a_plan_counts_what_is_left(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msdnet.reproduce.plan.make_step", lambda *_: None)
+    monkeypatch.setattr("msdnet.reproduce.plan._seconds", lambda *_: 0.5)
+    shelf, steps = workshop(images, tmp_path).shelf, RECIPE.epochs * (90 // RECIPE.batch_size)
+    (planned,) = make_plan(SMALL, shelf, [RESNET])
+    assert planned.seconds == pytest.approx(0.5 * steps)
+    monkeypatch.setattr("msdnet.reproduce.shelf.Shelf.share_trained", lambda *_: 0.75)
+    (planned,) = make_plan(SMALL, shelf, [RESNET])
+    assert planned.seconds == pytest.approx(0.5 * steps / 4)
+
+
+def test_a_plan_tells_of_a_network_that_another_run_has_left(done: Workshop, tmp_path: Path) -> None:
+    shutil.copytree(done.runs, tmp_path / "runs")
+    shelf = dataclasses.replace(done.shelf, results=tmp_path / "results", runs=tmp_path / "runs" / "folder")
+    other = shelf.run_of(PAIR.members[1])
+    shutil.copy(other / "model.safetensors", shelf.run_of(RESNET) / "model.safetensors")
+    damage = {one.name: one.damage for one in make_plan(SMALL, shelf)}
+    assert "model.safetensors: made with another seed" in damage.pop("resnet")
+    assert set(damage.values()) == {""}
+
+
 def test_the_plan_tells_of_a_damaged_run_and_goes_on(images: Path, tmp_path: Path) -> None:
     here = workshop(images, tmp_path)
     here.shelf.run_of(RESNET).mkdir(parents=True)
@@ -413,8 +464,9 @@ def test_a_network_is_trained_again_for_an_ensemble_that_has_its_result_alone(
         shutil.copytree(done.shelf.file_of(member).parent, here.shelf.file_of(member).parent, dirs_exist_ok=True)
     assert {one.standing for one in make_plan(SMALL, here.shelf)} == {"measured"}
     here.shelf.file_of(PAIR).unlink()
-    planned = {one.name: one.standing for one in make_plan(SMALL, here.shelf)}
-    assert planned == {"resnet": "missing", "resnet_seed1": "missing", "resnet_mc": "measured"}
+    planned = {one.name: (one.standing, one.asked_by_ensemble) for one in make_plan(SMALL, here.shelf)}
+    asked = ("missing", True)
+    assert planned == {"resnet": asked, "resnet_seed1": asked, "resnet_mc": ("measured", False)}
     assert [one.name for one in make_plan(SMALL, here.shelf, [MANY_EXITS])] == ["resnet_mc"]
     shutil.copytree(done.runs, here.runs)
     assert {one.standing for one in make_plan(SMALL, here.shelf)} == {"measured"}, "and their networks are here"
