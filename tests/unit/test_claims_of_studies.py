@@ -8,7 +8,15 @@ import torch
 
 from msdnet.networks import create_network
 from msdnet.reproduce import Measurement, find_experiment, judge
-from msdnet.reproduce.studies import FAMILIES, HEADS, ablation_names, gain_over_even_weights, prior_names, why_names
+from msdnet.reproduce.studies import (
+    FAMILIES,
+    HEADS,
+    ablation_names,
+    expected_accuracy,
+    gain_over_even_weights,
+    prior_names,
+    why_names,
+)
 from tests.unit.test_claims import all_of, claim, found, network
 from tests.unit.test_reproduce import measured
 
@@ -358,6 +366,13 @@ def test_a_prior_must_bring_more_than_chance_could() -> None:
         weighted("prior_160m", 58.5, 70.2, 75.3),
     )
     assert not found("what is known of the budgets", all_of(*EVENS, *little)).holds
+
+
+def test_budgets_of_a_prior_are_spent_on_what_is_computed() -> None:
+    one = weighted("prior_15m", 60, 70, 75)
+    dearer = replace(one, whole_costs=tuple(2 * cost for cost in one.whole_costs))
+    assert expected_accuracy([dearer]) == expected_accuracy([one])
+    assert expected_accuracy([replace(one, costs=one.whole_costs)]) != expected_accuracy([one])
 
 
 def test_gains_of_a_prior_are_those_of_an_answer() -> None:

@@ -25,7 +25,7 @@ from msdnet.policy import METHODS, judge_logits
 from msdnet.published import published_for
 from msdnet.report.charts import PAPER
 from msdnet.reproduce import EXPERIMENTS, Experiment, Workshop, draw, find_experiment, make_plan
-from msdnet.reproduce.drawing import figure_table, measured_of
+from msdnet.reproduce.drawing import charts, figure_table, measured_of
 from msdnet.reproduce.figure import Curve, Figure, Place, anytime, averaged, budgeted, computed, envelope, sizes
 from msdnet.reproduce.measure import _points, measure
 from msdnet.reproduce.measurement import Measurement, Refused, check_each, read_measurement
@@ -433,6 +433,17 @@ def test_a_plan_counts_what_is_left(images: Path, tmp_path: Path, monkeypatch: p
     assert planned.seconds == pytest.approx(0.5 * steps / 4)
 
 
+def test_a_plan_scales_steps_that_are_timed_with_fewer_images(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a CPU with 16: those of 32 take twice as long."""
+    monkeypatch.setattr("msdnet.reproduce.plan.make_step", lambda *_: None)
+    monkeypatch.setattr("msdnet.reproduce.plan._seconds", lambda *_: 0.5)
+    large = trained("resnet", recipe=dataclasses.replace(RECIPE, batch_size=32))
+    (planned,) = make_plan(SMALL, workshop(images, tmp_path).shelf, [large], device="cpu")
+    assert planned.seconds == pytest.approx(2 * 0.5 * RECIPE.epochs * (90 // 32))
+
+
 def test_a_plan_tells_of_a_network_that_another_run_has_left(done: Workshop, tmp_path: Path) -> None:
     shutil.copytree(done.runs, tmp_path / "runs")
     shelf = dataclasses.replace(done.shelf, results=tmp_path / "results", runs=tmp_path / "runs" / "folder")
@@ -693,6 +704,12 @@ def test_a_figure_joins_points_in_the_order_of_their_cost_and_has_each_once() ->
     assert places == [Place(18, 60), Place(28, 63), Place(29, 62), Place(45, 70)]
     (series,) = figure.chart({"resnet_mc": one}).series
     assert list(series.x) == [18, 28, 29, 45]
+
+
+def test_what_others_have_published_is_no_figure_by_itself() -> None:
+    experiment = find_experiment("budgeted-cifar100")
+    assert any(curve.places([]) for figure in experiment.figures for curve in figure.curves if not curve.subjects)
+    assert charts(experiment, {}) == {}
 
 
 def test_a_table_writes_large_costs_like_small_ones() -> None:
