@@ -165,10 +165,10 @@ def _reason(claim: Claim) -> str:
             f"and {last}, {shown.right[-1]} of them rightly"
         )
     if claim.otherwise == NOT_YET and claim.experiment is not None:
-        systems, here = find_experiment(claim.experiment).subjects, _measured(claim.experiment)
+        systems, missing = find_experiment(claim.experiment).subjects, _missing(claim.experiment)
         return (
-            f"{claim.otherwise}: of the {len(systems)} systems of `{claim.experiment}` {len(systems) - len(here)} are "
-            "still to be trained"
+            f"{claim.otherwise}: of the {len(systems)} systems of `{claim.experiment}` {len(missing)} are "
+            "still to be measured"
         )
     return claim.otherwise
 

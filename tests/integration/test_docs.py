@@ -143,7 +143,7 @@ def test_a_page_without_results_says_so(tmp_path: Path) -> None:
     rows = claimed(page)
     not_yet = {claim.experiment for claim, row in rows.items() if claim.experiment and "| not measured yet: " in row}
     assert not_yet == set(EXPERIMENTS)
-    assert any("of the 12 systems of `ablation` 12 are still to be trained | - |" in row for row in rows.values())
+    assert any("of the 12 systems of `ablation` 12 are still to be measured | - |" in row for row in rows.values())
     of_imagenet = {claim.experiment for claim, row in rows.items() if "yet: ImageNet was not at hand." in row}
     assert of_imagenet == {name for name in EXPERIMENTS if "imagenet" in name}
     assert list(page.topic_figures(page.TOPICS["why"])) == ["\nNo figure yet: nothing of it is measured.\n"]
