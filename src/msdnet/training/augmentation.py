@@ -33,9 +33,8 @@ def augmented_batches(data: ImageData, recipe: Recipe, epoch: Epoch) -> Iterator
     """
     augmentation = recipe.augmentation
     wanted = augmentation.distort or augmentation.erase or augmentation.mixes
-    active = wanted and epoch.number < round(
-        augmentation.until * recipe.epochs, 9
-    )  # 0.07 of 100 is 7, not a little more
+    # Rounded, since 0.07 of 100 epochs is 7, and not a little more.
+    active = wanted and epoch.number < round(augmentation.until * recipe.epochs, 9)
     most = max(math.prod(data.image_shape), len(data.classes))  # pixels, or shares of classes
     length = batches_at_once(epoch, most) if active else 1
     begin = epoch.first - epoch.first % length

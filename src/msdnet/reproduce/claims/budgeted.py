@@ -19,7 +19,6 @@ from msdnet.reproduce.claims.systems import (
     within_budgets,
 )
 from msdnet.reproduce.comparison import (
-    ANYTIME_MSDNET,
     DENSENETS,
     FRACTALNET,
     MSDNETS,
@@ -148,8 +147,6 @@ def _below_single_networks(measured: Results) -> Finding:
     for name, singles in zip(WITH_CLASSIFIERS, (RESNETS, DENSENETS), strict=True):
         against = _against_singles(measured, name, singles)
         words.append(f"exits of {NAMES[name]} {listed(against)} points against single networks of their cost")
-        if ANYTIME_MSDNET in measured:
-            words[-1] += f" (of MSDNet {listed(_against_singles(measured, ANYTIME_MSDNET, singles))})"
         early = against[: (len(against) + 1) // 2]
         holds &= bool(early) and bool(np.mean(early) < -ON_PAR)
     return Finding("; ".join(words), holds)
